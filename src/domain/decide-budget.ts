@@ -21,7 +21,7 @@ export function decideBudget(command: DefineBudget, state: LedgerState, context:
   }
   const old = state.budgets.get(budget.id);
   const position = state.revision + 1;
-  if (!old || old.retired || newGeneration(old.definition, budget)) {
+  if (!old || old.retired || isNewGeneration(old.definition, budget)) {
     return define(command, (old?.generation ?? 0) + 1, position, state, context);
   }
   if (same(old.definition, budget)) {
@@ -73,7 +73,7 @@ function historyFrom(budget: BudgetDefinition, state: LedgerState, { nowMs }: Co
 }
 
 /** A change of what is counted, or when, starts the counting anew; a later end of a fixed window does not. */
-function newGeneration(old: BudgetDefinition, now: BudgetDefinition): boolean {
+export function isNewGeneration(old: BudgetDefinition, now: BudgetDefinition): boolean {
   const window = (rule: BudgetDefinition['window']) =>
     typeof rule === 'object' ? { from: toMs(rule.from) } : rule;
   return (

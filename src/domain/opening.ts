@@ -1,5 +1,7 @@
 import type { Bucket, BudgetDefinition, OpeningBalance } from './budget';
 import type { ChargeCorrected, LedgerEvent, SpendReserved, UsageCharged } from './events';
+import { isNewGeneration } from './decide-budget';
+import { revisionIn } from './identifiers';
 import { bucketKey, bucketOf, matches, setAsideOf } from './matching';
 import { formatMoney, parseMoney } from './money';
 import { within } from './places';
@@ -33,21 +35,26 @@ export class OpeningFold {
   private readonly sums = new Map<string, Sums>();
   private readonly holds = new Map<string, Hold>();
   private readonly timezone: string;
+  /** A budget told to count from a later "now" keeps to it when it is amended. */
+  private readonly countedFrom: number;
 
   constructor(
     private readonly definition: BudgetDefinition,
-    state: Pick<LedgerState, 'settings'>,
+    state: Pick<LedgerState, 'settings' | 'budgets'>,
     private readonly atMs: number,
   ) {
     this.timezone = state.settings.timezone;
+    const standing = state.budgets.get(definition.id);
+    const amends = standing && !standing.retired && !isNewGeneration(standing.definition, definition);
+    this.countedFrom = amends ? standing.countedFrom : -1;
   }
 
-  apply(event: LedgerEvent & { readonly at: string }): void {
+  apply(event: LedgerEvent & { readonly at: string; readonly revision: number }): void {
     switch (event.type) {
       case 'SpendReserved':
-        return this.reserved(event, toMs(event.at));
+        return this.reserved(event, toMs(event.at), event.revision);
       case 'UsageCharged':
-        return this.charged(event);
+        return this.charged(event, event.revision);
       case 'ChargeCorrected':
         return this.corrected(event);
       case 'ReservationReleased':
@@ -94,7 +101,8 @@ export class OpeningFold {
     return balances;
   }
 
-  private reserved({ data }: SpendReserved, reservedAtMs: number): void {
+  private reserved({ data }: SpendReserved, reservedAtMs: number, revision: number): void {
+    if (revision < this.countedFrom) return;
     const found = this.place(attemptOf(data), reservedAtMs);
     if (!found) return;
     const amount = parseMoney(data.amount);
@@ -107,13 +115,15 @@ export class OpeningFold {
     book(found.sums, found.setAside, 'held', amount);
   }
 
-  private charged({ data }: UsageCharged): void {
+  private charged({ data }: UsageCharged, revision: number): void {
     if (data.reservationId !== undefined && !data.duplicateSend) this.unhold(data.reservationId);
+    if (judgedAt(data.reservationId, revision) < this.countedFrom) return;
     const found = this.place(attemptOf(data), toMs(data.countedAt));
     if (found) book(found.sums, found.setAside, 'charged', parseMoney(data.cost));
   }
 
   private corrected({ data }: ChargeCorrected): void {
+    if (judgedAt(data.reservationId ?? data.chargeId, 0) < this.countedFrom) return;
     const found = this.place(attemptOf(data), toMs(data.countedAt));
     if (found)
       book(found.sums, found.setAside, 'charged', parseMoney(data.cost) - parseMoney(data.previousCost));
@@ -143,6 +153,10 @@ export class OpeningFold {
     return { sums, setAside: setAsideOf(definition.setAsides, of) };
   }
 }
+
+/** The revision spending was judged at: its reservation's, else the charge's own. */
+const judgedAt = (id: string | undefined, otherwise: number): number =>
+  (id === undefined ? undefined : revisionIn(id)) ?? otherwise;
 
 function book(sums: Sums, setAside: number, what: 'charged' | 'held', amount: bigint): void {
   sums[what] += amount;

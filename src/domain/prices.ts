@@ -1,7 +1,5 @@
-import { TOKEN_CLASSES, USAGE_CLASSES } from './usage';
-import type { Usage, UsageClass } from './usage';
-import { NANOS_PER_DOLLAR, isMoney, money, parseMoney } from './money';
-import type { Money } from './money';
+import { USAGE_CLASSES } from './usage';
+import type { UsageClass } from './usage';
 
 /** Priced classes: the usage classes and `requests`, a flat fee a call. */
 export type PricedClass = UsageClass | 'requests';

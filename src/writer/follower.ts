@@ -1,4 +1,4 @@
-import type { EventStore, StoredEvent } from '../event-store/event-store';
+import type { EventStore, StoredEvent } from "../event-store/event-store";
 
 /** Own events read back that a subscription may cost before it is given up for being busy. */
 const MAX_OWN = 64;
@@ -41,12 +41,18 @@ export class Follower {
 
   private async follow(signal: AbortSignal): Promise<void> {
     let own = 0;
-    for await (const batch of this.store.subscribe(this.ledger, { from: this.confirmed() + 1, signal })) {
+    for await (const batch of this.store.subscribe(this.ledger, {
+      from: this.confirmed() + 1,
+      signal,
+    })) {
       if (signal.aborted) return;
       const confirmed = this.confirmed();
       const news = batch.filter(({ revision }) => revision > confirmed);
       own = news.length === 0 ? own + batch.length : 0;
-      if (own > MAX_OWN || (news.length > 0 && !this.adopt(news))) return this.stop();
+      if (own > MAX_OWN || (news.length > 0 && !this.adopt(news))) {
+        this.stop();
+        return;
+      }
     }
   }
 }

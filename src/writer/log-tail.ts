@@ -1,12 +1,10 @@
-import type { Recorded } from '../domain/events';
-import type { EventStore, StoredEvent } from '../event-store/event-store';
-import type { Confirmations } from './confirmations';
-import type { Decider } from './decider';
-import { DivergedError } from './speculation';
-import type { Confirmed, Speculation } from './speculation';
-
-/** Conflicts in a row with nothing to read behind them: the log ends before what is known of it. */
-const MAX_EMPTY_CONFLICTS = 3;
+import type { Recorded } from "../domain/events";
+import { EMPTY } from "../event-store/event-store";
+import type { EventStore, StoredEvent } from "../event-store/event-store";
+import type { Confirmations } from "./confirmations";
+import type { Decider } from "./decider";
+import { DivergedError } from "./speculation";
+import type { Confirmed, Speculation } from "./speculation";
 
 /** The end of a ledger's log as this process knows it: reads and applies what others put there. */
 export class LogTail {
@@ -14,7 +12,6 @@ export class LogTail {
   provenAt = Number.NEGATIVE_INFINITY;
   /** When (monotonic) another process was last seen writing. */
   rivalSeenAt = Number.NEGATIVE_INFINITY;
-  private emptyConflicts = 0;
 
   constructor(
     private readonly ledger: string,
@@ -29,10 +26,9 @@ export class LogTail {
     return this.speculation.confirmed;
   }
 
-  /** Whether nothing was stored after the confirmed revision. */
+  /** Whether nothing was stored after the confirmed revision. Throws DivergedError. */
   async isAtEnd(): Promise<boolean> {
-    const newer = await this.store.read(this.ledger, { from: this.confirmed.revision + 1, limit: 1 });
-    return newer.length === 0;
+    return (await this.newer(1)).length === 0;
   }
 
   /** Reads to the end when loading: what is found is told to nobody. */
@@ -42,17 +38,12 @@ export class LogTail {
     });
   }
 
-  /** Reads what made an append conflict. Throws DivergedError where it cannot be explained. */
+  /** Reads what others have stored. Throws DivergedError where it does not continue what is known. */
   async catchUp(): Promise<void> {
-    const before = this.confirmed.revision;
     await this.read((events) => {
       this.rivalSeenAt = performance.now();
       this.confirmations.tell(events);
     });
-    this.emptyConflicts = this.confirmed.revision === before ? this.emptyConflicts + 1 : 0;
-    if (this.emptyConflicts >= MAX_EMPTY_CONFLICTS) {
-      throw new DivergedError(`the log of ${this.ledger} ends before ${before}`);
-    }
   }
 
   /** Takes in events that somebody else has read. Throws DivergedError. */
@@ -63,11 +54,12 @@ export class LogTail {
     this.confirmations.tell(events);
   }
 
-  private async read(tell: (events: readonly Recorded[]) => void): Promise<void> {
+  private async read(
+    tell: (events: readonly Recorded[]) => void,
+  ): Promise<void> {
     for (;;) {
       const askedAt = performance.now();
-      const from = this.confirmed.revision + 1;
-      const page = await this.store.read(this.ledger, { from, limit: this.pageEvents });
+      const page = await this.newer(this.pageEvents);
       const events = page.map(({ bytes }) => this.decider.decode(bytes));
       this.speculation.adopt(events);
       if (events.length > 0) tell(events);
@@ -76,5 +68,28 @@ export class LogTail {
         return;
       }
     }
+  }
+
+  /**
+   * The page after the confirmed revision, read together with the event there: a log that was set back (restored
+   * from a backup) must not go unnoticed.
+   */
+  private async newer(limit: number): Promise<StoredEvent[]> {
+    const { revision, hash } = this.confirmed;
+    if (revision === EMPTY)
+      return this.store.read(this.ledger, { from: 0, limit });
+    const [known, ...newer] = await this.store.read(this.ledger, {
+      from: revision,
+      limit: limit + 1,
+    });
+    if (
+      known?.revision !== revision ||
+      this.decider.decode(known.bytes).metadata.hash !== hash
+    ) {
+      throw new DivergedError(
+        `event ${revision} of ${this.ledger} is no longer in its log`,
+      );
+    }
+    return newer;
   }
 }

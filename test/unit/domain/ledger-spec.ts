@@ -38,11 +38,22 @@ export const catalogue: Catalogue = (provider, model) => {
   const id = `${provider}/${model.replace(/-2\d{7}$/, '')}`;
   const rates = LIST[id];
   if (!rates) return undefined;
-  const price: Price = { priceId: `cat_${id}`, provider, model: id.slice(provider.length + 1), source: 'catalogue', origin: 'test list', rates };
+  const price: Price = {
+    priceId: `cat_${id}`,
+    provider,
+    model: id.slice(provider.length + 1),
+    source: 'catalogue',
+    origin: 'test list',
+    rates,
+  };
   return { price, exact: price.model === model };
 };
 
-export const budget = (id: string, limit: string, rest: Partial<BudgetDefinition> = {}): BudgetDefinition => ({
+export const budget = (
+  id: string,
+  limit: string,
+  rest: Partial<BudgetDefinition> = {},
+): BudgetDefinition => ({
   id,
   match: {},
   each: [],
@@ -55,12 +66,17 @@ export const budget = (id: string, limit: string, rest: Partial<BudgetDefinition
   ...rest,
 });
 
-type CheckFields = Partial<Omit<CheckBudget, 'type' | 'candidates'>> & Partial<Candidate> & { fallbacks?: Candidate[] };
+type CheckFields = Partial<Omit<CheckBudget, 'type' | 'candidates'>> &
+  Partial<Candidate> & { fallbacks?: Candidate[] };
 
 /** A check of exactly `dollars` USD at haiku prices, unless told otherwise: input only, no minimum output. */
 export function check(requestId: string, dollars: number, fields: CheckFields = {}): CheckBudget {
   const { account = ANTHROPIC, model = 'claude-haiku-4-5', estimate, fallbacks = [], ...rest } = fields;
-  const first: Candidate = { account, model, estimate: estimate ?? { inputTokens: Math.round(dollars * 1_000_000), maxOutputTokens: 0 } };
+  const first: Candidate = {
+    account,
+    model,
+    estimate: estimate ?? { inputTokens: Math.round(dollars * 1_000_000), maxOutputTokens: 0 },
+  };
   return {
     type: 'CheckBudget',
     requestId,
@@ -131,7 +147,12 @@ export class LedgerSpec {
     }
     switch (decision.kind) {
       case 'accepted':
-        return { answer: decision.answer, rejection: undefined, replayed: false, events: this.append(decision.events) };
+        return {
+          answer: decision.answer,
+          rejection: undefined,
+          replayed: false,
+          events: this.append(decision.events),
+        };
       case 'replay': {
         const event = this.log[decision.revision];
         if (!event) throw new Error('replay of nothing');
@@ -153,7 +174,8 @@ export class LedgerSpec {
   /** Sends a check that must pass; its reservation's id. */
   reserve(command: CheckBudget): string {
     const { answer } = this.send(command);
-    if (answer?.kind !== 'check-allowed' || !answer.reservation) throw new Error(`not allowed: ${JSON.stringify(answer)}`);
+    if (answer?.kind !== 'check-allowed' || !answer.reservation)
+      throw new Error(`not allowed: ${JSON.stringify(answer)}`);
     return answer.reservation.id;
   }
 
