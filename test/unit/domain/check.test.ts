@@ -1,7 +1,25 @@
 import { ANTHROPIC, DEEPSEEK, LedgerSpec, budget, check, types, usage } from './ledger-spec';
 
-const refusal = (answer: unknown) => answer as { kind: string; code: string; reasons: Record<string, unknown>[]; retryAt?: string; nextAttempt: number };
-const allowed = (answer: unknown) => answer as { kind: string; budgets: Record<string, unknown>[]; reservation: { id: string; amount: string }; warnings?: unknown[]; wouldRefuse?: { code: string }[]; unbudgeted?: true; model: string; fallbackFrom?: unknown; skipped?: { code: string; candidate: number }[] };
+const refusal = (answer: unknown) =>
+  answer as {
+    kind: string;
+    code: string;
+    reasons: Record<string, unknown>[];
+    retryAt?: string;
+    nextAttempt: number;
+  };
+const allowed = (answer: unknown) =>
+  answer as {
+    kind: string;
+    budgets: Record<string, unknown>[];
+    reservation: { id: string; amount: string };
+    warnings?: unknown[];
+    wouldRefuse?: { code: string }[];
+    unbudgeted?: true;
+    model: string;
+    fallbackFrom?: unknown;
+    skipped?: { code: string; candidate: number }[];
+  };
 
 describe('check', () => {
   it('holds the estimate in every matching budget at once', () => {
@@ -41,15 +59,39 @@ describe('check', () => {
   it('casebook 4 and 7: refuses and names every failing budget with its numbers, cutting nothing', () => {
     const ledger = new LedgerSpec();
     ledger.define(budget('day', '5'));
-    ledger.define(budget('fixed', '3', { window: { from: '2026-11-01T00:00:00.000Z', to: '2026-12-31T00:00:00.000Z' } }));
+    ledger.define(
+      budget('fixed', '3', { window: { from: '2026-11-01T00:00:00.000Z', to: '2026-12-31T00:00:00.000Z' } }),
+    );
     ledger.reserve(check('r1', 2.5));
     const told = ledger.send(check('r2', 3));
     expect(types(told.events)).toEqual(['SpendEstimated', 'SpendRefused']);
     const answer = refusal(told.answer);
-    expect(answer).toMatchObject({ kind: 'check-refused', code: 'budget_exceeded', nextAttempt: 2, retryAt: undefined });
+    expect(answer).toMatchObject({
+      kind: 'check-refused',
+      code: 'budget_exceeded',
+      nextAttempt: 2,
+      retryAt: undefined,
+    });
     expect(answer.reasons).toMatchObject([
-      { code: 'budget_exceeded', candidate: 0, budget: 'day', limit: '5', charged: '0', held: '2.5', remaining: '2.5', resetsAt: '2026-12-01T00:00:00.000Z' },
-      { code: 'budget_exceeded', candidate: 0, budget: 'fixed', limit: '3', charged: '0', held: '2.5', remaining: '0.5' },
+      {
+        code: 'budget_exceeded',
+        candidate: 0,
+        budget: 'day',
+        limit: '5',
+        charged: '0',
+        held: '2.5',
+        remaining: '2.5',
+        resetsAt: '2026-12-01T00:00:00.000Z',
+      },
+      {
+        code: 'budget_exceeded',
+        candidate: 0,
+        budget: 'fixed',
+        limit: '3',
+        charged: '0',
+        held: '2.5',
+        remaining: '0.5',
+      },
     ]);
     expect(answer.reasons[1]).not.toHaveProperty('resetsAt');
     expect(ledger.used('day')).toEqual({ charged: '0', held: '2.5' });
@@ -69,7 +111,8 @@ describe('check', () => {
   it('set-asides hold back their part for their own workload', () => {
     const ledger = new LedgerSpec();
     ledger.define(budget('day', '5', { setAsides: [{ match: { workload: 'report' }, amount: '3' }] }));
-    const chat = (id: string, dollars: number) => ledger.send(check(id, dollars, { workload: 'chat' })).answer;
+    const chat = (id: string, dollars: number) =>
+      ledger.send(check(id, dollars, { workload: 'chat' })).answer;
     expect(chat('c1', 2.000001)?.kind).toBe('check-refused');
     expect(chat('c2', 2)?.kind).toBe('check-allowed');
     expect(refusal(chat('c3', 0.01)).reasons[0]).toMatchObject({ held: '2', setAside: '3', remaining: '0' });
@@ -87,9 +130,14 @@ describe('check', () => {
     const ledger = new LedgerSpec();
     ledger.define(budget('anthropic', '1', { match: { provider: 'anthropic' } }));
     ledger.define(budget('all', '2'));
-    const fallbacks = [{ account: DEEPSEEK, model: 'deepseek-chat', estimate: { inputTokens: 1_000_000, maxOutputTokens: 0 } }];
+    const fallbacks = [
+      { account: DEEPSEEK, model: 'deepseek-chat', estimate: { inputTokens: 1_000_000, maxOutputTokens: 0 } },
+    ];
     const moved = allowed(ledger.send(check('r1', 1.5, { fallbacks })).answer);
-    expect(moved).toMatchObject({ model: 'deepseek-chat', fallbackFrom: { account: ANTHROPIC, model: 'claude-haiku-4-5' } });
+    expect(moved).toMatchObject({
+      model: 'deepseek-chat',
+      fallbackFrom: { account: ANTHROPIC, model: 'claude-haiku-4-5' },
+    });
     expect(moved.skipped).toMatchObject([{ code: 'budget_exceeded', candidate: 0, budget: 'anthropic' }]);
     expect(moved.reservation.amount).toBe('0.28');
     ledger.define(budget('tight', '0.1'), 'now');
@@ -108,24 +156,38 @@ describe('check', () => {
     const free = { account: { ...ANTHROPIC, provider: 'openai' }, model: 'free', workload: 'a' };
     expect(ledger.send(check('r2', 1, free)).answer?.kind).toBe('check-allowed');
     ledger.define(budget('nothing', '0', { match: { workload: 'a' } }));
-    expect(refusal(ledger.send(check('r3', 1, free)).answer).reasons).toMatchObject([{ code: 'budget_exceeded', budget: 'nothing', limit: '0' }]);
-    expect(ledger.define(budget('bad', '-1')).rejection).toMatchObject({ code: 'invalid', faults: [{ path: 'limit' }] });
+    expect(refusal(ledger.send(check('r3', 1, free)).answer).reasons).toMatchObject([
+      { code: 'budget_exceeded', budget: 'nothing', limit: '0' },
+    ]);
+    expect(ledger.define(budget('bad', '-1')).rejection).toMatchObject({
+      code: 'invalid',
+      faults: [{ path: 'limit' }],
+    });
   });
 
   it('refuses a model without a price, and records its tokens without an amount', () => {
     const ledger = new LedgerSpec();
     const told = ledger.send(check('r1', 1, { model: 'claude-unheard-of' }));
     expect(refusal(told.answer)).toMatchObject({ code: 'unknown_price', retryAt: undefined });
-    expect(told.events[0]).toMatchObject({ type: 'SpendEstimated', data: { usage: { inputTokens: 1_000_000 } } });
+    expect(told.events[0]).toMatchObject({
+      type: 'SpendEstimated',
+      data: { usage: { inputTokens: 1_000_000 } },
+    });
     expect(told.events[0]?.data).not.toHaveProperty('amount');
   });
 
   it('codes come in their order, whatever fails first', () => {
     const ledger = new LedgerSpec();
-    ledger.define(budget('ended', '1', { window: { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' } }));
+    ledger.define(
+      budget('ended', '1', { window: { from: '2026-01-01T00:00:00.000Z', to: '2026-02-01T00:00:00.000Z' } }),
+    );
     ledger.define(budget('zero', '0'));
     const told = refusal(ledger.send(check('r1', 1, { model: 'unheard-of' })).answer);
-    expect(told.reasons.map((reason) => reason['code'])).toEqual(['unknown_price', 'budget_ended', 'budget_exceeded']);
+    expect(told.reasons.map((reason) => reason['code'])).toEqual([
+      'unknown_price',
+      'budget_ended',
+      'budget_exceeded',
+    ]);
     expect(told.code).toBe('unknown_price');
   });
 
@@ -139,7 +201,9 @@ describe('check', () => {
   it('an inexact price is refused where the ledger requires an exact one', () => {
     const ledger = new LedgerSpec(undefined, { requireExactPrice: true });
     expect(ledger.send(check('r1', 1)).answer?.kind).toBe('check-allowed');
-    expect(refusal(ledger.send(check('r2', 1, { model: 'claude-haiku-4-5-20251001' })).answer).code).toBe('unknown_price');
+    expect(refusal(ledger.send(check('r2', 1, { model: 'claude-haiku-4-5-20251001' })).answer).code).toBe(
+      'unknown_price',
+    );
   });
 
   it('a service tier without a price is refused', () => {
@@ -189,7 +253,10 @@ describe('check', () => {
     const told = allowed(ledger.send(check('r1', 2)).answer);
     expect(told.wouldRefuse).toMatchObject([{ code: 'budget_exceeded', budget: 'day' }]);
     expect(ledger.used('day')).toEqual({ charged: '0', held: '2' });
-    ledger.send({ type: 'ChangeSettings', settings: { enforcement: 'enforce', workloads: { chat: { enforcement: 'observe' } } } });
+    ledger.send({
+      type: 'ChangeSettings',
+      settings: { enforcement: 'enforce', workloads: { chat: { enforcement: 'observe' } } },
+    });
     expect(ledger.send(check('r2', 2, { workload: 'chat' })).answer?.kind).toBe('check-allowed');
     expect(ledger.send(check('r3', 2, { workload: 'report' })).answer?.kind).toBe('check-refused');
   });
@@ -220,17 +287,27 @@ describe('identity of a check', () => {
     const again = ledger.send(check('r1', 1));
     expect(again.replayed).toBe(true);
     expect(JSON.stringify(again.answer)).toBe(JSON.stringify(first.answer));
-    expect(ledger.send(check('r1', 2)).rejection).toMatchObject({ code: 'idempotency_conflict', nextAttempt: 2 });
+    expect(ledger.send(check('r1', 2)).rejection).toMatchObject({
+      code: 'idempotency_conflict',
+      nextAttempt: 2,
+    });
     expect(ledger.used('day')?.held).toBe('2');
   });
 
   it('a replay says allowed only while the money is held', () => {
     const ledger = new LedgerSpec();
     ledger.send(usage(ledger.reserve(check('r1', 1)), 1));
-    expect(ledger.send(check('r1', 1)).rejection).toMatchObject({ code: 'reservation_ended', state: 'confirmed', nextAttempt: 2 });
+    expect(ledger.send(check('r1', 1)).rejection).toMatchObject({
+      code: 'reservation_ended',
+      state: 'confirmed',
+      nextAttempt: 2,
+    });
     ledger.reserve(check('r2', 1));
     ledger.later(601);
-    expect(ledger.send(check('r2', 1)).rejection).toMatchObject({ code: 'reservation_ended', state: 'assumed' });
+    expect(ledger.send(check('r2', 1)).rejection).toMatchObject({
+      code: 'reservation_ended',
+      state: 'assumed',
+    });
   });
 
   it('casebook 13 and 15: a refusal holds nothing, replays, and leaves the next attempt free', () => {
