@@ -142,7 +142,7 @@ export class OpeningFold {
     if (!matches(definition.match, of)) return undefined;
     const span = windowAt(definition.window, this.timezone, atMs);
     if (!within(span, atMs)) return undefined;
-    if (recurs(span.kind) && span.toMs !== undefined && span.toMs <= this.atMs) return undefined;
+    if (over(span, this.atMs)) return undefined;
     const bucket = bucketOf(definition.each, of);
     const key = `${windowKey(span)}\u0000${bucketKey(bucket)}`;
     let sums = this.sums.get(key);
@@ -153,6 +153,9 @@ export class OpeningFold {
     return { sums, setAside: setAsideOf(definition.setAsides, of) };
   }
 }
+
+const over = (span: TimeSpan, atMs: number): boolean =>
+  recurs(span.kind) && span.toMs !== undefined && span.toMs <= atMs;
 
 /** The revision spending was judged at: its reservation's, else the charge's own. */
 const judgedAt = (id: string | undefined, otherwise: number): number =>

@@ -1,6 +1,6 @@
-import type { Recorded } from "../domain/events";
-import type { SealedEvent } from "../event-store/event-store";
-import type { Pending } from "./pending";
+import type { Recorded } from '../domain/events';
+import type { SealedEvent } from '../event-store/event-store';
+import type { Pending } from './pending';
 
 /** Commands decided one upon another, and the events they give: one append. */
 export class Batch {
@@ -30,9 +30,6 @@ export class Batch {
   /** Whether a command may join it. */
   admits(pending: Pending, maxCommands: number): boolean {
     if (this.closed || this.commands.length >= maxCommands) return false;
-    return (
-      this.commands.length === 0 ||
-      (!this.alone && !pending.alone && this.suspect === pending.suspect)
-    );
+    return this.commands.length === 0 || (!this.alone && !pending.alone && this.suspect === pending.suspect);
   }
 }

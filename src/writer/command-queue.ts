@@ -1,4 +1,4 @@
-import type { Pending } from "./pending";
+import type { Pending } from './pending';
 
 /** Commands in the order in which they are decided, bounded by count and bytes. */
 export class CommandQueue {
@@ -17,9 +17,7 @@ export class CommandQueue {
 
   /** Whether another command of this size would be too much. */
   isFullFor(bytes: number): boolean {
-    return (
-      this.size >= this.maxCommands || this.queuedBytes + bytes > this.maxBytes
-    );
+    return this.size >= this.maxCommands || this.queuedBytes + bytes > this.maxBytes;
   }
 
   push(pending: Pending): void {

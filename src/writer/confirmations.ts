@@ -1,6 +1,6 @@
-import type { Recorded } from "../domain/events";
-import type { WriterLog } from "./options";
-import { RecentEvents } from "./recent-events";
+import type { Recorded } from '../domain/events';
+import type { WriterLog } from './options';
+import { RecentEvents } from './recent-events';
 
 /** Told of confirmed events, decoded, in order, without gap: this process's own and those of others. */
 export type ConfirmedListener = (events: readonly Recorded[]) => void;
@@ -50,7 +50,7 @@ export class Confirmations {
         listener(events);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        this.log.warn("a listener to confirmed events failed", {
+        this.log.warn('a listener to confirmed events failed', {
           ledger: last.ledger,
           message,
         });
@@ -81,7 +81,6 @@ export class Confirmations {
 
   private moveTo(revision: number): void {
     this.revision = revision;
-    for (const waiter of this.waiters)
-      if (waiter.revision <= revision) waiter.tell();
+    for (const waiter of this.waiters) if (waiter.revision <= revision) waiter.tell();
   }
 }

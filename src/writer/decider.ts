@@ -1,11 +1,11 @@
-import type { Answer } from "../domain/answers";
-import type { BudgetDefinition, OpeningBalance } from "../domain/budget";
-import type { Command } from "../domain/commands";
-import type { Context, Decision } from "../domain/decision";
-import type { LedgerEvent, Recorded } from "../domain/events";
-import type { Journal } from "../domain/journal";
-import type { EventPosition, LedgerState } from "../domain/state";
-import type { SealedEvent } from "../event-store/event-store";
+import type { Answer } from '../domain/answers';
+import type { BudgetDefinition, OpeningBalance } from '../domain/budget';
+import type { Command } from '../domain/commands';
+import type { Context, Decision } from '../domain/decision';
+import type { LedgerEvent, Recorded } from '../domain/events';
+import type { Journal } from '../domain/journal';
+import type { EventPosition, LedgerState } from '../domain/state';
+import type { SealedEvent } from '../event-store/event-store';
 
 /** Shape of the events this version writes; reading brings older ones up to it. */
 export const EVENT_SCHEMA_VERSION = 1;
@@ -41,12 +41,7 @@ export interface Sealed {
 export interface Decider {
   initialState(ledger: string): LedgerState;
   decide(command: Command, state: LedgerState, context: Context): Decision;
-  evolve(
-    state: LedgerState,
-    event: LedgerEvent,
-    at: EventPosition,
-    journal: Journal,
-  ): void;
+  evolve(state: LedgerState, event: LedgerEvent, at: EventPosition, journal: Journal): void;
   /** Applies what is due by time. */
   advance(state: LedgerState, atMs: number, journal: Journal): void;
   answerFrom(event: Recorded): Answer;

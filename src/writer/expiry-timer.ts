@@ -1,6 +1,6 @@
-import type { ExpireDue } from "../domain/commands";
-import type { Timers, WriterOptions } from "./options";
-import type { CommandOutcome } from "./submission";
+import type { ExpireDue } from '../domain/commands';
+import type { Timers, WriterOptions } from './options';
+import type { CommandOutcome } from './submission';
 
 export interface ExpirySource {
   isDue(): boolean;
@@ -45,20 +45,15 @@ export class ExpiryTimer {
     if (this.source.isDue()) {
       try {
         const outcome = await this.source.expire({
-          type: "ExpireDue",
+          type: 'ExpireDue',
           limit: this.options.expiryLimit,
         });
-        more =
-          outcome.kind === "answered" &&
-          outcome.answer.kind === "expired" &&
-          outcome.answer.more;
+        more = outcome.kind === 'answered' && outcome.answer.kind === 'expired' && outcome.answer.more;
       } catch {
         // The log is not to be had; what is due stays due.
       }
     }
     // Processes that look in step would only collide.
-    this.next(
-      more ? 0 : this.options.expiryEveryMs * (0.9 + Math.random() * 0.2),
-    );
+    this.next(more ? 0 : this.options.expiryEveryMs * (0.9 + Math.random() * 0.2));
   }
 }

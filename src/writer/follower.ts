@@ -1,4 +1,4 @@
-import type { EventStore, StoredEvent } from "../event-store/event-store";
+import type { EventStore, StoredEvent } from '../event-store/event-store';
 
 /** Own events read back that a subscription may cost before it is given up for being busy. */
 const MAX_OWN = 64;

@@ -1,35 +1,29 @@
-import { v7 as uuid } from "uuid";
-import type { Command } from "../domain/commands";
-import type { StoredEvent } from "../event-store/event-store";
-import { EMPTY } from "../event-store/event-store";
-import { Appender } from "./appender";
-import type { Fate } from "./appender";
-import type { Batch } from "./batch";
-import { CommandQueue } from "./command-queue";
-import { Confirmations } from "./confirmations";
-import type { ConfirmedListener } from "./confirmations";
-import { ExpiryTimer } from "./expiry-timer";
-import { Follower } from "./follower";
-import {
-  abandon,
-  overloaded,
-  stopping,
-  tooLate,
-  unavailable,
-} from "./failures";
-import { LogTail } from "./log-tail";
-import { Openings } from "./openings";
-import { DEFAULT_OPTIONS, PROCESS_TIMERS, jittered } from "./options";
-import type { Timers, WriterOptions } from "./options";
-import { pause } from "./pause";
-import { Pending, sizeOf } from "./pending";
-import type { RecentEvents } from "./recent-events";
-import { Replies } from "./replies";
-import { Snapshots } from "./snapshots";
-import { DivergedError, NO_HASH, Speculation } from "./speculation";
-import type { Confirmed } from "./speculation";
-import type { CommandOutcome, Origin } from "./submission";
-import type { WriterCounters, WriterParts } from "./writer-parts";
+import { v7 as uuid } from 'uuid';
+import type { Command } from '../domain/commands';
+import type { StoredEvent } from '../event-store/event-store';
+import { EMPTY } from '../event-store/event-store';
+import { Appender } from './appender';
+import type { Fate } from './appender';
+import type { Batch } from './batch';
+import { CommandQueue } from './command-queue';
+import { Confirmations } from './confirmations';
+import type { ConfirmedListener } from './confirmations';
+import { ExpiryTimer } from './expiry-timer';
+import { Follower } from './follower';
+import { abandon, overloaded, stopping, tooLate, unavailable } from './failures';
+import { LogTail } from './log-tail';
+import { Openings } from './openings';
+import { DEFAULT_OPTIONS, PROCESS_TIMERS, jittered } from './options';
+import type { Timers, WriterOptions } from './options';
+import { pause } from './pause';
+import { Pending, sizeOf } from './pending';
+import type { RecentEvents } from './recent-events';
+import { Replies } from './replies';
+import { Snapshots } from './snapshots';
+import { DivergedError, NO_HASH, Speculation } from './speculation';
+import type { Confirmed } from './speculation';
+import type { CommandOutcome, Origin } from './submission';
+import type { WriterCounters, WriterParts } from './writer-parts';
 
 const SWEEP_MS = 250;
 
@@ -61,8 +55,7 @@ export class LedgerWriter {
   private open: Batch | undefined;
 
   /** Decides commands only while this is 'deciding'. */
-  private mode: "loading" | "deciding" | "unknown" | "repairing" | "closed" =
-    "loading";
+  private mode: 'loading' | 'deciding' | 'unknown' | 'repairing' | 'closed' = 'loading';
   private closing = false;
   private turnWaits = false;
   private sweepWaits = false;
@@ -90,23 +83,12 @@ export class LedgerWriter {
     this.options = { ...DEFAULT_OPTIONS, ...parts.options };
     this.timers = parts.timers ?? PROCESS_TIMERS;
     const { options, timers } = this;
-    this.queue = new CommandQueue(
-      options.maxQueuedCommands,
-      options.maxQueuedBytes,
-    );
+    this.queue = new CommandQueue(options.maxQueuedCommands, options.maxQueuedBytes);
     this.confirmations = new Confirmations(options.recentEvents, log);
     this.replies = new Replies(ledger, store, this.recent, decider, () => {
       this.checkDrained();
     });
-    this.appender = new Appender(
-      ledger,
-      store,
-      clock,
-      timers,
-      log,
-      options,
-      this.ended.signal,
-    );
+    this.appender = new Appender(ledger, store, clock, timers, log, options, this.ended.signal);
     this.snapshots = new Snapshots(ledger, storage, decider, log, options);
     this.follower = new Follower(
       ledger,
@@ -114,27 +96,19 @@ export class LedgerWriter {
       (events) => this.adoptIdle(events),
       () => this.confirmed().revision,
       (error) => {
-        this.warn("following the log failed", error);
+        this.warn('following the log failed', error);
       },
     );
-    this.openings = new Openings(
-      ledger,
-      store,
-      this.recent,
-      decider,
-      log,
-      options,
-      {
-        confirmedRevision: () => this.confirmed().revision,
-        proceed: (pending) => {
-          this.queue.putBack([pending]);
-        },
-        ended: () => {
-          this.schedule();
-          this.checkDrained();
-        },
+    this.openings = new Openings(ledger, store, this.recent, decider, log, options, {
+      confirmedRevision: () => this.confirmed().revision,
+      proceed: (pending) => {
+        this.queue.putBack([pending]);
       },
-    );
+      ended: () => {
+        this.schedule();
+        this.checkDrained();
+      },
+    });
     this.expiry = new ExpiryTimer(timers, options, {
       isDue: () => this.isSomethingDue(),
       expire: (command) => this.enqueue(command, systemOrigin(), true),
@@ -154,9 +128,7 @@ export class LedgerWriter {
 
   /** What is durable, as far as this process has seen; revision −1 for an empty ledger. */
   confirmed(): Confirmed {
-    return (
-      this.speculation?.confirmed ?? { revision: EMPTY, hash: NO_HASH, atMs: 0 }
-    );
+    return this.speculation?.confirmed ?? { revision: EMPTY, hash: NO_HASH, atMs: 0 };
   }
 
   /** The first events told continue `confirmed()` after `ready()`. Returns how to stop listening. */
@@ -171,8 +143,7 @@ export class LedgerWriter {
 
   counters(): WriterCounters {
     const { appends, appended, conflicts, unknownOutcomes, refusals } = this;
-    const inFlight =
-      (this.inFlight?.commands.length ?? 0) + (this.open?.commands.length ?? 0);
+    const inFlight = (this.inFlight?.commands.length ?? 0) + (this.open?.commands.length ?? 0);
     return {
       queued: this.queue.size,
       inFlight,
@@ -192,9 +163,7 @@ export class LedgerWriter {
   /** Whether anything is held whose end this process may have to book. */
   get holdsAnything(): boolean {
     const state = this.speculation?.state;
-    return (
-      state !== undefined && (state.due.size > 0 || state.repriceable.size > 0)
-    );
+    return state !== undefined && (state.due.size > 0 || state.repriceable.size > 0);
   }
 
   /** Throws LogUnavailableError, OverloadedError. */
@@ -204,9 +173,7 @@ export class LedgerWriter {
     }
     const bytes = sizeOf(command);
     if (this.queue.isFullFor(bytes)) {
-      return Promise.reject(
-        overloaded(`too many commands wait for ${this.ledger}`),
-      );
+      return Promise.reject(overloaded(`too many commands wait for ${this.ledger}`));
     }
     return this.enqueue(command, origin, false, bytes);
   }
@@ -217,13 +184,9 @@ export class LedgerWriter {
       this.closing = true;
       this.expiry.stop();
       this.follower.stop();
-      const drained = new Promise<void>(
-        (resolve) => (this.onDrained = resolve),
-      );
+      const drained = new Promise<void>((resolve) => (this.onDrained = resolve));
       this.checkDrained();
-      const cancel = this.timers.after(this.options.closeWithinMs, () =>
-        this.onDrained?.(),
-      );
+      const cancel = this.timers.after(this.options.closeWithinMs, () => this.onDrained?.());
       await drained;
       cancel();
       this.stop();
@@ -234,16 +197,12 @@ export class LedgerWriter {
 
   private stop(): void {
     const { speculation, inFlight } = this;
-    if (
-      speculation?.isClean &&
-      this.snapshots.isWorthwhile(speculation.confirmed.revision)
-    ) {
+    if (speculation?.isClean && this.snapshots.isWorthwhile(speculation.confirmed.revision)) {
       this.snapshots.take(speculation.state, speculation.confirmed);
     }
-    this.mode = "closed";
+    this.mode = 'closed';
     this.ended.abort();
-    if (inFlight)
-      for (const pending of inFlight.commands) abandon(pending, inFlight);
+    if (inFlight) for (const pending of inFlight.commands) abandon(pending, inFlight);
     for (const pending of this.open?.commands ?? []) pending.fail(stopping());
     for (const pending of this.openings.pending()) pending.fail(stopping());
     for (let next = this.queue.peek(); next; next = this.queue.peek()) {
@@ -258,17 +217,7 @@ export class LedgerWriter {
     bytes = sizeOf(command),
   ): Promise<CommandOutcome> {
     return new Promise((resolve, reject) => {
-      this.queue.push(
-        new Pending(
-          command,
-          origin,
-          bytes,
-          performance.now(),
-          alone,
-          resolve,
-          reject,
-        ),
-      );
+      this.queue.push(new Pending(command, origin, bytes, performance.now(), alone, resolve, reject));
       this.schedule();
       this.scheduleSweep();
     });
@@ -278,7 +227,7 @@ export class LedgerWriter {
 
   /** Commands that arrive in one turn of the event loop share a batch. */
   private schedule(): void {
-    if (this.turnWaits || this.mode !== "deciding") return;
+    if (this.turnWaits || this.mode !== 'deciding') return;
     this.turnWaits = true;
     setImmediate(this.runTurn);
   }
@@ -293,61 +242,42 @@ export class LedgerWriter {
   /** Decides what waits, as far as it may, and sends it if nothing else is being stored. */
   private turn(): void {
     const { speculation, options } = this;
-    if (!speculation || this.mode !== "deciding") return;
-    if (
-      !this.inFlight &&
-      !this.open &&
-      this.snapshots.isDue(speculation.confirmed.revision)
-    ) {
+    if (!speculation || this.mode !== 'deciding') return;
+    if (!this.inFlight && !this.open && this.snapshots.isDue(speculation.confirmed.revision)) {
       this.snapshots.take(speculation.state, speculation.confirmed);
     }
     let left = options.sliceCommands;
     while (left > 0 && this.decideNext(speculation)) left -= 1;
     const sent = this.sendOpen();
-    if ((sent || left === 0) && this.queue.size > 0 && this.canDecide())
-      this.schedule();
+    if ((sent || left === 0) && this.queue.size > 0 && this.canDecide()) this.schedule();
     this.checkDrained();
   }
 
   private canDecide(): boolean {
-    if (this.mode !== "deciding" || this.refreshing || this.open?.closed)
-      return false;
+    if (this.mode !== 'deciding' || this.refreshing || this.open?.closed) return false;
     // A snapshot needs a moment in which nothing is in flight; a suspect batch goes alone.
     if (!this.inFlight) return true;
-    return (
-      !this.inFlight.suspect && !this.snapshots.isDue(this.confirmed().revision)
-    );
+    return !this.inFlight.suspect && !this.snapshots.isDue(this.confirmed().revision);
   }
 
   /** False when the next command must wait. */
   private decideNext(speculation: Speculation): boolean {
     const pending = this.queue.peek();
     if (!pending || !this.canDecide()) return false;
-    if (pending.opening && !this.isOpeningExact(pending, pending.opening))
-      return false;
+    if (pending.opening && !this.isOpeningExact(pending, pending.opening)) return false;
     const batch = (this.open ??= this.begin(speculation, pending));
     if (!batch) return false;
-    if (
-      !batch.admits(
-        pending,
-        pending.suspect ? this.suspectsAtOnce : this.options.maxBatchCommands,
-      )
-    ) {
+    if (!batch.admits(pending, pending.suspect ? this.suspectsAtOnce : this.options.maxBatchCommands)) {
       batch.closed = true;
       return false;
     }
-    const verdict = speculation.judge(
-      batch,
-      pending,
-      this.options.maxBatchBytes,
-    );
-    if (verdict.kind === "full") {
+    const verdict = speculation.judge(batch, pending, this.options.maxBatchBytes);
+    if (verdict.kind === 'full') {
       batch.closed = true;
       return false;
     }
     this.queue.shift();
-    if (verdict.kind === "needs-opening")
-      this.openings.begin(pending, verdict.fromMs, batch, speculation);
+    if (verdict.kind === 'needs-opening') this.openings.begin(pending, verdict.fromMs, batch, speculation);
     if (batch.commands.length === 0) this.discard(speculation, batch);
     return true;
   }
@@ -373,14 +303,8 @@ export class LedgerWriter {
     this.parts.clock
       .refresh()
       .catch(async (error: unknown) => {
-        this.warn("the clock cannot be read", error);
-        await this.pause(
-          jittered(
-            4,
-            this.options.outagePauseMs,
-            this.options.outagePauseCapMs,
-          ),
-        );
+        this.warn('the clock cannot be read', error);
+        await this.pause(jittered(4, this.options.outagePauseMs, this.options.outagePauseCapMs));
       })
       .finally(() => {
         this.refreshing = false;
@@ -393,14 +317,7 @@ export class LedgerWriter {
   /** True when the open batch left and another can be begun. */
   private sendOpen(): boolean {
     const { open, speculation } = this;
-    if (
-      !open ||
-      !speculation ||
-      this.inFlight ||
-      this.yielding ||
-      this.mode !== "deciding"
-    )
-      return false;
+    if (!open || !speculation || this.inFlight || this.yielding || this.mode !== 'deciding') return false;
     this.open = undefined;
     if (open.events.length > 0) {
       this.inFlight = open;
@@ -438,16 +355,12 @@ export class LedgerWriter {
     const sentAt = performance.now();
     let fate: Fate;
     try {
-      fate =
-        (await this.tail?.isAtEnd()) === true
-          ? { kind: "stored" }
-          : { kind: "lost" };
+      fate = (await this.tail?.isAtEnd()) === true ? { kind: 'stored' } : { kind: 'lost' };
       batch.sentAt = sentAt;
     } catch (error) {
-      if (error instanceof DivergedError && this.mode === "deciding")
-        return this.reload(error);
+      if (error instanceof DivergedError && this.mode === 'deciding') return this.reload(error);
       fate = {
-        kind: "unavailable",
+        kind: 'unavailable',
         error: error instanceof Error ? error : new Error(String(error)),
       };
     }
@@ -458,26 +371,26 @@ export class LedgerWriter {
 
   private settle(batch: Batch, fate: Fate): void {
     // A reload has given it up meanwhile; what it stored will be read from the log.
-    if (this.mode === "closed" || this.inFlight !== batch) return;
-    if (this.mode === "unknown") this.mode = "deciding";
+    if (this.mode === 'closed' || this.inFlight !== batch) return;
+    if (this.mode === 'unknown') this.mode = 'deciding';
     switch (fate.kind) {
-      case "stored": {
+      case 'stored': {
         this.stored(batch);
         return;
       }
-      case "lost": {
+      case 'lost': {
         this.lost(batch);
         return;
       }
-      case "unavailable": {
+      case 'unavailable': {
         this.unavailable(batch, fate.error);
         return;
       }
-      case "refused": {
+      case 'refused': {
         this.refused(batch, fate.error);
         return;
       }
-      case "unknown":
+      case 'unknown':
         return;
     }
   }
@@ -513,33 +426,19 @@ export class LedgerWriter {
     this.appendsInARow += 1;
     if (this.appendsInARow < this.options.appendsBeforeYield) return;
     this.appendsInARow = 0;
-    if (
-      performance.now() - (this.tail?.rivalSeenAt ?? -Infinity) >
-      this.options.rivalRememberedMs
-    )
-      return;
+    if (performance.now() - (this.tail?.rivalSeenAt ?? -Infinity) > this.options.rivalRememberedMs) return;
     this.yielding = true;
-    this.timers.after(
-      jittered(
-        2,
-        this.options.conflictPauseMs,
-        this.options.conflictPauseCapMs,
-      ),
-      () => {
-        this.yielding = false;
-        this.schedule();
-      },
-    );
+    this.timers.after(jittered(2, this.options.conflictPauseMs, this.options.conflictPauseCapMs), () => {
+      this.yielding = false;
+      this.schedule();
+    });
   }
 
   // ---- when it did not work
 
   /** Takes back all speculation; its commands stand in front of the queue again, in their order. */
   private takeBack(): void {
-    const again = [
-      ...(this.inFlight?.commands ?? []),
-      ...(this.open?.commands ?? []),
-    ];
+    const again = [...(this.inFlight?.commands ?? []), ...(this.open?.commands ?? [])];
     this.speculation?.undoAll();
     this.inFlight = undefined;
     this.open = undefined;
@@ -549,7 +448,7 @@ export class LedgerWriter {
   /** Nobody knows what became of the batch in flight: what was decided upon it is taken back, and waits. */
   private suspend(): void {
     this.unknownOutcomes += 1;
-    this.mode = "unknown";
+    this.mode = 'unknown';
     const { open } = this;
     if (!open) return;
     this.speculation?.undo(open);
@@ -568,24 +467,18 @@ export class LedgerWriter {
     const { conflictPauseMs, conflictPauseCapMs } = this.options;
     // The first time at once: mostly it was one event of somebody else's.
     const waitMs =
-      this.conflictsInARow === 0
-        ? 0
-        : jittered(this.conflictsInARow, conflictPauseMs, conflictPauseCapMs);
+      this.conflictsInARow === 0 ? 0 : jittered(this.conflictsInARow, conflictPauseMs, conflictPauseCapMs);
     this.conflictsInARow += 1;
     void this.repair(waitMs, true);
   }
 
   private unavailable(batch: Batch, error: Error): void {
-    this.warn("the log cannot be written", error);
-    for (const pending of batch.commands)
-      pending.fail(unavailable("the log cannot be written"));
+    this.warn('the log cannot be written', error);
+    for (const pending of batch.commands) pending.fail(unavailable('the log cannot be written'));
     this.takeBack();
     this.outagesInARow += 1;
     const { outagePauseMs, outagePauseCapMs } = this.options;
-    void this.repair(
-      jittered(this.outagesInARow, outagePauseMs, outagePauseCapMs),
-      false,
-    );
+    void this.repair(jittered(this.outagesInARow, outagePauseMs, outagePauseCapMs), false);
   }
 
   /** Halves the batch until the command is found that the log does not take. */
@@ -593,8 +486,8 @@ export class LedgerWriter {
     this.refusals += 1;
     const { commands } = batch;
     if (commands.length === 1) {
-      this.warn("the log refuses a command", error);
-      commands[0]?.fail(unavailable("the log refuses this command"));
+      this.warn('the log refuses a command', error);
+      commands[0]?.fail(unavailable('the log refuses this command'));
       this.suspectsAtOnce = this.options.maxBatchCommands;
     } else {
       for (const pending of commands) pending.suspect = true;
@@ -605,7 +498,7 @@ export class LedgerWriter {
   }
 
   private async repair(waitMs: number, catchUp: boolean): Promise<void> {
-    this.mode = "repairing";
+    this.mode = 'repairing';
     if (waitMs > 0) await this.pause(waitMs);
     while (catchUp && !this.ended.signal.aborted) {
       try {
@@ -613,26 +506,24 @@ export class LedgerWriter {
         break;
       } catch (error) {
         if (error instanceof DivergedError) return this.reload(error);
-        this.warn("the log cannot be read", error);
+        this.warn('the log cannot be read', error);
         this.outagesInARow += 1;
         const { outagePauseMs, outagePauseCapMs } = this.options;
-        await this.pause(
-          jittered(this.outagesInARow, outagePauseMs, outagePauseCapMs),
-        );
+        await this.pause(jittered(this.outagesInARow, outagePauseMs, outagePauseCapMs));
       }
     }
     if (this.ended.signal.aborted) return;
-    this.mode = "deciding";
+    this.mode = 'deciding';
     this.runTurn();
   }
 
   /** Events of others while nothing is going on here. False: something is. */
   private adoptIdle(events: readonly StoredEvent[]): boolean {
-    if (this.mode !== "deciding" || !this.isIdle()) return false;
+    if (this.mode !== 'deciding' || !this.isIdle()) return false;
     try {
       this.tail?.adopt(events);
     } catch (error) {
-      this.mode = "repairing";
+      this.mode = 'repairing';
       void this.reload(error);
     }
     return true;
@@ -641,10 +532,7 @@ export class LedgerWriter {
   // ---- openings
 
   /** A budget is judged on a fold that is exact to the revision: nothing may be in flight. */
-  private isOpeningExact(
-    pending: Pending,
-    opening: NonNullable<Pending["opening"]>,
-  ): boolean {
+  private isOpeningExact(pending: Pending, opening: NonNullable<Pending['opening']>): boolean {
     if (this.inFlight) return false;
     if (this.open) {
       this.open.closed = true;
@@ -670,25 +558,20 @@ export class LedgerWriter {
 
   /** Tells callers that have waited too long; follows the log when there is nothing else to do. */
   private sweep(): void {
-    if (this.mode === "closed") return;
+    if (this.mode === 'closed') return;
     const overdue = performance.now() - this.options.answerWithinMs;
     const { inFlight, open } = this;
     for (const pending of inFlight?.commands ?? []) {
       if (inFlight && pending.since < overdue) abandon(pending, inFlight);
     }
-    for (const pending of this.openings.pending())
-      if (pending.since < overdue) pending.fail(tooLate());
+    for (const pending of this.openings.pending()) if (pending.since < overdue) pending.fail(tooLate());
     if (open?.commands.some(({ since }) => since < overdue)) {
       // Decided but not sent: with it go those decided upon it, which stay in the queue.
       this.speculation?.undo(open);
       this.open = undefined;
       this.queue.putBack(open.commands);
     }
-    for (
-      let next = this.queue.peek();
-      next && next.since < overdue;
-      next = this.queue.peek()
-    ) {
+    for (let next = this.queue.peek(); next && next.since < overdue; next = this.queue.peek()) {
       next.fail(tooLate());
     }
     this.followWhenIdle();
@@ -698,13 +581,8 @@ export class LedgerWriter {
 
   private followWhenIdle(): void {
     const { followAfterIdleMs } = this.options;
-    if (this.isIdle() && (this.closing || followAfterIdleMs === Infinity))
-      return;
-    if (
-      this.mode === "deciding" &&
-      this.isIdle() &&
-      this.idleForMs() >= followAfterIdleMs
-    ) {
+    if (this.isIdle() && (this.closing || followAfterIdleMs === Infinity)) return;
+    if (this.mode === 'deciding' && this.isIdle() && this.idleForMs() >= followAfterIdleMs) {
       this.follower.start();
       return;
     }
@@ -712,30 +590,18 @@ export class LedgerWriter {
   }
 
   private isIdle(): boolean {
-    return (
-      this.queue.size === 0 &&
-      !this.inFlight &&
-      !this.open &&
-      this.openings.size === 0
-    );
+    return this.queue.size === 0 && !this.inFlight && !this.open && this.openings.size === 0;
   }
 
   private checkDrained(): void {
-    if (this.closing && this.isIdle() && this.replies.open === 0)
-      this.onDrained?.();
+    if (this.closing && this.isIdle() && this.replies.open === 0) this.onDrained?.();
   }
 
   // ---- time, loading
 
   private isSomethingDue(): boolean {
     const { clock, decider } = this.parts;
-    if (
-      this.mode !== "deciding" ||
-      this.closing ||
-      !this.speculation ||
-      !clock.isFresh()
-    )
-      return false;
+    if (this.mode !== 'deciding' || this.closing || !this.speculation || !clock.isFresh()) return false;
     return decider.dueBefore(this.speculation.state, clock.now()) > 0;
   }
 
@@ -745,13 +611,13 @@ export class LedgerWriter {
         await this.restore();
         break;
       } catch (error) {
-        this.warn("a ledger cannot be loaded", error);
+        this.warn('a ledger cannot be loaded', error);
         const { outagePauseMs, outagePauseCapMs } = this.options;
         await this.pause(jittered(attempt, outagePauseMs, outagePauseCapMs));
       }
     }
     if (this.ended.signal.aborted) return;
-    this.mode = "deciding";
+    this.mode = 'deciding';
     this.expiry.start();
     this.schedule();
     this.scheduleSweep();
@@ -768,22 +634,9 @@ export class LedgerWriter {
       hash: NO_HASH,
       atMs: 0,
     };
-    const speculation = new Speculation(
-      this.ledger,
-      state,
-      confirmed,
-      decider,
-      catalogue,
-    );
+    const speculation = new Speculation(this.ledger, state, confirmed, decider, catalogue);
     const { confirmations, options } = this;
-    const tail = new LogTail(
-      this.ledger,
-      speculation,
-      store,
-      decider,
-      confirmations,
-      options.pageEvents,
-    );
+    const tail = new LogTail(this.ledger, speculation, store, decider, confirmations, options.pageEvents);
     this.speculation = speculation;
     this.tail = tail;
     confirmations.begin(confirmed.revision);
@@ -792,21 +645,15 @@ export class LedgerWriter {
 
   /** The log is not what this process knew it to be: what it knows is worth nothing. */
   private async reload(error: unknown): Promise<void> {
-    this.warn(
-      "what is known of a ledger does not fit its log; loading it anew",
-      error,
-    );
-    this.mode = "loading";
+    this.warn('what is known of a ledger does not fit its log; loading it anew', error);
+    this.mode = 'loading';
     this.follower.stop();
     const { inFlight } = this;
     // Its fate is unknown: what it stored will be read from the log, what it did not must not happen later.
-    if (inFlight)
-      for (const pending of inFlight.commands) abandon(pending, inFlight);
+    if (inFlight) for (const pending of inFlight.commands) abandon(pending, inFlight);
     this.takeBack();
     this.openings.startOver();
-    await this.pause(
-      jittered(3, this.options.outagePauseMs, this.options.outagePauseCapMs),
-    );
+    await this.pause(jittered(3, this.options.outagePauseMs, this.options.outagePauseCapMs));
     await this.load();
   }
 
@@ -815,9 +662,8 @@ export class LedgerWriter {
     try {
       work();
     } catch (error) {
-      if (this.mode === "closed") return;
-      if (this.mode === "loading")
-        this.warn("a ledger that is being loaded failed", error);
+      if (this.mode === 'closed') return;
+      if (this.mode === 'loading') this.warn('a ledger that is being loaded failed', error);
       else void this.reload(error);
     }
   }
@@ -835,5 +681,5 @@ export class LedgerWriter {
 /** The writer's own commands. */
 function systemOrigin(): Origin {
   const id = uuid();
-  return { actor: "system", correlationId: id, causationId: id };
+  return { actor: 'system', correlationId: id, causationId: id };
 }

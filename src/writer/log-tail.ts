@@ -1,10 +1,10 @@
-import type { Recorded } from "../domain/events";
-import { EMPTY } from "../event-store/event-store";
-import type { EventStore, StoredEvent } from "../event-store/event-store";
-import type { Confirmations } from "./confirmations";
-import type { Decider } from "./decider";
-import { DivergedError } from "./speculation";
-import type { Confirmed, Speculation } from "./speculation";
+import type { Recorded } from '../domain/events';
+import { EMPTY } from '../event-store/event-store';
+import type { EventStore, StoredEvent } from '../event-store/event-store';
+import type { Confirmations } from './confirmations';
+import type { Decider } from './decider';
+import { DivergedError } from './speculation';
+import type { Confirmed, Speculation } from './speculation';
 
 /** The end of a ledger's log as this process knows it: reads and applies what others put there. */
 export class LogTail {
@@ -54,9 +54,7 @@ export class LogTail {
     this.confirmations.tell(events);
   }
 
-  private async read(
-    tell: (events: readonly Recorded[]) => void,
-  ): Promise<void> {
+  private async read(tell: (events: readonly Recorded[]) => void): Promise<void> {
     for (;;) {
       const askedAt = performance.now();
       const page = await this.newer(this.pageEvents);
@@ -76,19 +74,13 @@ export class LogTail {
    */
   private async newer(limit: number): Promise<StoredEvent[]> {
     const { revision, hash } = this.confirmed;
-    if (revision === EMPTY)
-      return this.store.read(this.ledger, { from: 0, limit });
+    if (revision === EMPTY) return this.store.read(this.ledger, { from: 0, limit });
     const [known, ...newer] = await this.store.read(this.ledger, {
       from: revision,
       limit: limit + 1,
     });
-    if (
-      known?.revision !== revision ||
-      this.decider.decode(known.bytes).metadata.hash !== hash
-    ) {
-      throw new DivergedError(
-        `event ${revision} of ${this.ledger} is no longer in its log`,
-      );
+    if (known?.revision !== revision || this.decider.decode(known.bytes).metadata.hash !== hash) {
+      throw new DivergedError(`event ${revision} of ${this.ledger} is no longer in its log`);
     }
     return newer;
   }

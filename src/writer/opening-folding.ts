@@ -1,7 +1,7 @@
-import type { OpeningBalance } from "../domain/budget";
-import type { EventStore } from "../event-store/event-store";
-import type { Decider, Opening } from "./decider";
-import type { RecentEvents } from "./recent-events";
+import type { OpeningBalance } from '../domain/budget';
+import type { EventStore } from '../event-store/event-store';
+import type { Decider, Opening } from './decider';
+import type { RecentEvents } from './recent-events';
 
 /** Usage may be recorded for a moment up to five minutes ahead of it (RULES 5). */
 const AHEAD_MS = 300_000;
@@ -40,17 +40,13 @@ export class OpeningFolding {
   ): Promise<boolean> {
     const before = this.tookMs;
     const started = performance.now();
-    this.next ??= await this.store.revisionAt(
-      this.ledger,
-      Math.max(0, this.fromMs - AHEAD_MS),
-    );
+    this.next ??= await this.store.revisionAt(this.ledger, Math.max(0, this.fromMs - AHEAD_MS));
     while (this.next <= confirmed() && !this.isNear(recent, confirmed())) {
       const page = await this.store.read(this.ledger, {
         from: this.next,
         limit: this.pageEvents,
       });
-      if (page.length === 0)
-        throw new Error(`the log of ${this.ledger} ends before ${confirmed()}`);
+      if (page.length === 0) throw new Error(`the log of ${this.ledger} ends before ${confirmed()}`);
       for (const { bytes } of page) this.fold.apply(this.decider.decode(bytes));
       this.next += page.length;
       this.tookMs = before + performance.now() - started;
@@ -73,11 +69,7 @@ export class OpeningFolding {
 
   private isNear(recent: RecentEvents, confirmed: number): boolean {
     const next = this.next ?? 0;
-    return (
-      recent.last >= confirmed &&
-      next >= recent.first &&
-      next + NEAR > confirmed
-    );
+    return recent.last >= confirmed && next >= recent.first && next + NEAR > confirmed;
   }
 
   result(atMs: number): OpeningBalance[] {

@@ -1,12 +1,12 @@
-import type { EventStore } from "../event-store/event-store";
-import type { Batch } from "./batch";
-import type { Decider } from "./decider";
-import { OpeningFolding } from "./opening-folding";
-import type { WriterLog, WriterOptions } from "./options";
-import type { Pending } from "./pending";
-import type { RecentEvents } from "./recent-events";
-import type { Speculation } from "./speculation";
-import { unavailable } from "./failures";
+import type { EventStore } from '../event-store/event-store';
+import type { Batch } from './batch';
+import type { Decider } from './decider';
+import { OpeningFolding } from './opening-folding';
+import type { WriterLog, WriterOptions } from './options';
+import type { Pending } from './pending';
+import type { RecentEvents } from './recent-events';
+import type { Speculation } from './speculation';
+import { unavailable } from './failures';
 
 interface Host {
   confirmedRevision(): number;
@@ -40,14 +40,9 @@ export class Openings {
     return this.folding;
   }
 
-  begin(
-    pending: Pending,
-    fromMs: number,
-    batch: Batch,
-    { state }: Speculation,
-  ): void {
+  begin(pending: Pending, fromMs: number, batch: Batch, { state }: Speculation): void {
     const { command } = pending;
-    if (command.type !== "DefineBudget" || pending.opening) {
+    if (command.type !== 'DefineBudget' || pending.opening) {
       pending.fail(new Error(`${command.type} asks for history again`));
       return;
     }
@@ -55,15 +50,7 @@ export class Openings {
     const { atMs } = batch;
     const fold = decider.opening(command.budget, state, atMs);
     const { epoch } = this;
-    const opening = new OpeningFolding(
-      ledger,
-      fold,
-      fromMs,
-      epoch,
-      decider,
-      store,
-      options.pageEvents,
-    );
+    const opening = new OpeningFolding(ledger, fold, fromMs, epoch, decider, store, options.pageEvents);
     void this.approach(pending, opening);
   }
 
@@ -85,10 +72,7 @@ export class Openings {
     return false;
   }
 
-  private async approach(
-    pending: Pending,
-    opening: OpeningFolding,
-  ): Promise<void> {
+  private async approach(pending: Pending, opening: OpeningFolding): Promise<void> {
     this.folding.add(pending);
     const { openingLimitMs } = this.options;
     try {
@@ -104,17 +88,17 @@ export class Openings {
       } else {
         const detail = `counting what was already spent takes longer than ${openingLimitMs} ms; countFrom "now" starts at zero`;
         pending.answer({
-          kind: "rejected",
-          rejection: { code: "history_too_long", detail },
+          kind: 'rejected',
+          rejection: { code: 'history_too_long', detail },
         });
       }
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      this.log.warn("history for a budget cannot be read", {
+      this.log.warn('history for a budget cannot be read', {
         ledger: this.ledger,
         reason,
       });
-      pending.fail(unavailable("the log cannot be read"));
+      pending.fail(unavailable('the log cannot be read'));
     }
     this.folding.delete(pending);
     this.host.ended();

@@ -101,10 +101,6 @@ export const DEFAULT_OPTIONS: WriterOptions = {
 };
 
 /** Full jitter: processes that collided must not collide again in step. */
-export function jittered(
-  attempt: number,
-  baseMs: number,
-  capMs: number,
-): number {
+export function jittered(attempt: number, baseMs: number, capMs: number): number {
   return Math.random() * Math.min(capMs, baseMs * 2 ** Math.min(attempt, 16));
 }

@@ -1,7 +1,7 @@
-import type { Command } from "../domain/commands";
-import type { Decision } from "../domain/decision";
-import type { OpeningFolding } from "./opening-folding";
-import type { CommandOutcome, Origin } from "./submission";
+import type { Command } from '../domain/commands';
+import type { Decision } from '../domain/decision';
+import type { OpeningFolding } from './opening-folding';
+import type { CommandOutcome, Origin } from './submission';
 
 /** A command whose caller waits for its outcome. */
 export class Pending {
@@ -41,10 +41,9 @@ export class Pending {
 
 /** Roughly what a command takes in memory: its texts and numbers. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === "string") return 16 + value.length;
-  if (typeof value !== "object" || value === null) return 8;
+  if (typeof value === 'string') return 16 + value.length;
+  if (typeof value !== 'object' || value === null) return 8;
   let size = 32;
-  for (const key in value)
-    size += 16 + sizeOf((value as Record<string, unknown>)[key]);
+  for (const key in value) size += 16 + sizeOf((value as Record<string, unknown>)[key]);
   return size;
 }

@@ -1,4 +1,4 @@
-import type { Recorded } from "../domain/events";
+import type { Recorded } from '../domain/events';
 
 /**
  * The last confirmed events of a ledger, by revision. It serves feeds and replays; a consumer that has fallen

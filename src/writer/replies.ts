@@ -1,10 +1,10 @@
-import type { Answer } from "../domain/answers";
-import type { Recorded } from "../domain/events";
-import type { EventStore } from "../event-store/event-store";
-import type { Decider } from "./decider";
-import type { Pending } from "./pending";
-import type { RecentEvents } from "./recent-events";
-import { LogUnavailableError, OverloadedError } from "./submission";
+import type { Answer } from '../domain/answers';
+import type { Recorded } from '../domain/events';
+import type { EventStore } from '../event-store/event-store';
+import type { Decider } from './decider';
+import type { Pending } from './pending';
+import type { RecentEvents } from './recent-events';
+import { LogUnavailableError, OverloadedError } from './submission';
 
 const READS_AT_ONCE = 4;
 const MAX_WAITING = 10_000;
@@ -35,22 +35,22 @@ export class Replies {
     for (const pending of commands) {
       const { decision } = pending;
       switch (decision?.kind) {
-        case "accepted":
-        case "unchanged":
+        case 'accepted':
+        case 'unchanged':
           pending.answer({
-            kind: "answered",
+            kind: 'answered',
             answer: decision.answer,
             replayed: false,
           });
           break;
-        case "rejected":
-          pending.answer({ kind: "rejected", rejection: decision.rejection });
+        case 'rejected':
+          pending.answer({ kind: 'rejected', rejection: decision.rejection });
           break;
-        case "replay":
+        case 'replay':
           this.replay({ pending, revision: decision.revision });
           break;
         default:
-          pending.fail(new Error("a command without a decision was confirmed"));
+          pending.fail(new Error('a command without a decision was confirmed'));
       }
     }
   }
@@ -63,9 +63,7 @@ export class Replies {
       return;
     }
     if (this.waiting.length >= MAX_WAITING) {
-      replay.pending.fail(
-        new OverloadedError(1, "too many repeats wait for the log"),
-      );
+      replay.pending.fail(new OverloadedError(1, 'too many repeats wait for the log'));
       return;
     }
     this.waiting.push(replay);
@@ -74,27 +72,18 @@ export class Replies {
 
   private async read(): Promise<void> {
     this.reading += 1;
-    for (
-      let replay = this.waiting.shift();
-      replay;
-      replay = this.waiting.shift()
-    ) {
+    for (let replay = this.waiting.shift(); replay; replay = this.waiting.shift()) {
       try {
         const [stored] = await this.store.read(this.ledger, {
           from: replay.revision,
           limit: 1,
         });
-        if (stored?.revision !== replay.revision)
-          throw new Error(`no event at ${replay.revision}`);
+        if (stored?.revision !== replay.revision) throw new Error(`no event at ${replay.revision}`);
         this.tell(replay, this.decider.decode(stored.bytes));
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         replay.pending.fail(
-          new LogUnavailableError(
-            "none",
-            1,
-            `the first answer cannot be read: ${message}`,
-          ),
+          new LogUnavailableError('none', 1, `the first answer cannot be read: ${message}`),
         );
       }
     }
@@ -110,6 +99,6 @@ export class Replies {
       pending.fail(error instanceof Error ? error : new Error(String(error)));
       return;
     }
-    pending.answer({ kind: "answered", answer, replayed: true });
+    pending.answer({ kind: 'answered', answer, replayed: true });
   }
 }

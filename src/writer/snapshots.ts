@@ -1,11 +1,11 @@
-import { promisify } from "node:util";
-import { gunzip, gzip } from "node:zlib";
-import type { LedgerState } from "../domain/state";
-import type { EventStore } from "../event-store/event-store";
-import type { Decider } from "./decider";
-import type { WriterLog, WriterOptions } from "./options";
-import type { Confirmed } from "./speculation";
-import type { SnapshotBound, WriterStorage } from "./storage";
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import type { LedgerState } from '../domain/state';
+import type { EventStore } from '../event-store/event-store';
+import type { Decider } from './decider';
+import type { WriterLog, WriterOptions } from './options';
+import type { Confirmed } from './speculation';
+import type { SnapshotBound, WriterStorage } from './storage';
 
 const compress = promisify(gzip);
 const decompress = promisify(gunzip);
@@ -40,32 +40,22 @@ export class Snapshots {
    * The newest usable one (at or below a bound): of this shape of the state, and its last event is the log's. Others
    * are dropped.
    */
-  async load(
-    store: EventStore,
-    until?: SnapshotBound,
-  ): Promise<Restored | undefined> {
+  async load(store: EventStore, until?: SnapshotBound): Promise<Restored | undefined> {
     const { storage, ledger, decider } = this;
     if (!storage) return undefined;
     for (let tries = 0; tries < MAX_TRIES; tries += 1) {
-      const snapshot = await storage.newestSnapshot(
-        ledger,
-        decider.stateVersion,
-        until,
-      );
+      const snapshot = await storage.newestSnapshot(ledger, decider.stateVersion, until);
       if (!snapshot) return undefined;
       const { revision, hash, atMs } = snapshot;
       const [last] = await store.read(ledger, { from: revision, limit: 1 });
-      if (
-        last?.revision === revision &&
-        decider.decode(last.bytes).metadata.hash === hash
-      ) {
+      if (last?.revision === revision && decider.decode(last.bytes).metadata.hash === hash) {
         const state = await this.restore(snapshot.body);
         if (state?.revision === revision) {
           this.from.revision = revision;
           return { state, confirmed: { revision, hash, atMs } };
         }
       }
-      this.log.warn("a snapshot does not fit the log and is dropped", {
+      this.log.warn('a snapshot does not fit the log and is dropped', {
         ledger,
         revision,
       });
@@ -76,9 +66,9 @@ export class Snapshots {
 
   private async restore(body: Buffer): Promise<LedgerState | undefined> {
     try {
-      return this.decider.restore((await decompress(body)).toString("utf8"));
+      return this.decider.restore((await decompress(body)).toString('utf8'));
     } catch (error) {
-      this.warn("a snapshot cannot be read", error);
+      this.warn('a snapshot cannot be read', error);
       return undefined;
     }
   }
@@ -96,10 +86,7 @@ export class Snapshots {
 
   /** Whether one at the end saves the next start some work. */
   isWorthwhile(revision: number): boolean {
-    return (
-      this.storage !== undefined &&
-      revision - this.from.revision >= this.options.snapshotMinEvents
-    );
+    return this.storage !== undefined && revision - this.from.revision >= this.options.snapshotMinEvents;
   }
 
   /** Takes one of a state in which nothing is speculative: the text at once, all else in the background. */
@@ -110,7 +97,7 @@ export class Snapshots {
       text = this.decider.serialise(state);
     } catch (error) {
       this.from.revision = confirmed.revision;
-      this.warn("a snapshot could not be taken", error);
+      this.warn('a snapshot could not be taken', error);
       return;
     }
     this.tookMs = performance.now() - started;
@@ -118,7 +105,7 @@ export class Snapshots {
     this.from.atMs = performance.now();
     this.saving = this.save(text, confirmed)
       .catch((error: unknown) => {
-        this.warn("a snapshot could not be saved", error);
+        this.warn('a snapshot could not be saved', error);
       })
       .finally(() => {
         this.saving = undefined;
@@ -130,10 +117,7 @@ export class Snapshots {
     await this.saving;
   }
 
-  private async save(
-    text: string,
-    { revision, hash, atMs }: Confirmed,
-  ): Promise<void> {
+  private async save(text: string, { revision, hash, atMs }: Confirmed): Promise<void> {
     const { storage, ledger, decider } = this;
     const body = await compress(text, { level: 1 });
     await storage?.saveSnapshot({

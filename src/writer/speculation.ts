@@ -1,13 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { v7 as uuid } from "uuid";
-import type { Recorded } from "../domain/events";
-import { NO_JOURNAL, UndoJournal } from "../domain/journal";
-import type { Catalogue } from "../domain/prices";
-import type { LedgerState } from "../domain/state";
-import { EMPTY } from "../event-store/event-store";
-import { Batch } from "./batch";
-import type { Decider } from "./decider";
-import type { Pending } from "./pending";
+import { randomBytes } from 'node:crypto';
+import { v7 as uuid } from 'uuid';
+import type { Recorded } from '../domain/events';
+import { NO_JOURNAL, UndoJournal } from '../domain/journal';
+import type { Catalogue } from '../domain/prices';
+import type { LedgerState } from '../domain/state';
+import { EMPTY } from '../event-store/event-store';
+import { Batch } from './batch';
+import { EVENT_SCHEMA_VERSION } from './decider';
+import type { Decider } from './decider';
+import type { Pending } from './pending';
 
 export interface Confirmed {
   readonly revision: number;
@@ -17,22 +18,22 @@ export interface Confirmed {
 
 /** What came of a command offered to a batch. */
 export type Verdict =
-  | { readonly kind: "taken" }
+  | { readonly kind: 'taken' }
   /** Its events do not fit any more: it belongs into the next batch. */
-  | { readonly kind: "full" }
+  | { readonly kind: 'full' }
   /** It could not be decided; its caller was told. */
-  | { readonly kind: "failed" }
-  | { readonly kind: "needs-opening"; readonly fromMs: number };
+  | { readonly kind: 'failed' }
+  | { readonly kind: 'needs-opening'; readonly fromMs: number };
 
-const TAKEN: Verdict = { kind: "taken" };
-const FULL: Verdict = { kind: "full" };
-const FAILED: Verdict = { kind: "failed" };
+const TAKEN: Verdict = { kind: 'taken' };
+const FULL: Verdict = { kind: 'full' };
+const FAILED: Verdict = { kind: 'failed' };
 
-export const NO_HASH = "0".repeat(64);
+export const NO_HASH = '0'.repeat(64);
 
 /** What is known of a ledger does not fit its log, or can no longer be trusted: it must be loaded anew. */
 export class DivergedError extends Error {
-  override readonly name = "DivergedError";
+  override readonly name = 'DivergedError';
 }
 
 /**
@@ -61,9 +62,7 @@ export class Speculation {
 
   /** Nothing speculative is in the state. */
   get isClean(): boolean {
-    return (
-      this.journal.length === 0 && this.state.revision === this.durable.revision
-    );
+    return this.journal.length === 0 && this.state.revision === this.durable.revision;
   }
 
   /** Begins a batch. All of it happens at one moment: the clock's, but never before the predecessor's. */
@@ -72,15 +71,7 @@ export class Speculation {
     const skewMs = state.at - nowMs > maxSkewMs ? state.at - nowMs : 0;
     const atMs = Math.max(nowMs, state.at);
     const { alone, suspect } = first;
-    const batch = new Batch(
-      state.revision,
-      this.hash,
-      atMs,
-      skewMs,
-      this.journal.length,
-      alone,
-      suspect,
-    );
+    const batch = new Batch(state.revision, this.hash, atMs, skewMs, this.journal.length, alone, suspect);
     this.decider.advance(state, atMs, this.journal);
     return batch;
   }
@@ -89,17 +80,17 @@ export class Speculation {
   judge(batch: Batch, pending: Pending, maxBytes: number): Verdict {
     pending.decision = undefined;
     const { command } = pending;
-    if (this.state.revision === EMPTY && command.type !== "OpenLedger") {
+    if (this.state.revision === EMPTY && command.type !== 'OpenLedger') {
       return take(batch, pending, {
-        code: "ledger_not_found",
+        code: 'ledger_not_found',
         detail: `no ledger ${this.ledger}`,
       });
     }
-    if (batch.skewMs > 0 && command.type === "CheckBudget") {
+    if (batch.skewMs > 0 && command.type === 'CheckBudget') {
       const retryAfterSeconds = Math.min(60, Math.ceil(batch.skewMs / 1000));
       const detail = `the ledger's last event is ${batch.skewMs} ms ahead of the clock`;
       return take(batch, pending, {
-        code: "clock_skew",
+        code: 'clock_skew',
         detail,
         retryAfterSeconds,
       });
@@ -125,8 +116,8 @@ export class Speculation {
       nonce: this.nonces.next(),
       ...(pending.opening && { opening: pending.opening.result(batch.atMs) }),
     });
-    if (decision.kind === "needs-opening") return decision;
-    if (decision.kind === "accepted") {
+    if (decision.kind === 'needs-opening') return decision;
+    if (decision.kind === 'accepted') {
       const before = batch.bytes;
       for (const event of decision.events) this.record(batch, event, pending);
       if (batch.bytes > maxBytes && before > 0) return FULL;
@@ -136,11 +127,7 @@ export class Speculation {
     return TAKEN;
   }
 
-  private record(
-    batch: Batch,
-    event: Parameters<Decider["evolve"]>[1],
-    { origin }: Pending,
-  ): void {
+  private record(batch: Batch, event: Parameters<Decider['evolve']>[1], { origin }: Pending): void {
     const revision = this.state.revision + 1;
     const { sealed, recorded, hash } = this.decider.seal({
       id: uuid(),
@@ -155,12 +142,7 @@ export class Speculation {
       traceparent: origin.traceparent,
       previousHash: this.hash,
     });
-    this.decider.evolve(
-      this.state,
-      recorded,
-      { revision, atMs: batch.atMs },
-      this.journal,
-    );
+    this.decider.evolve(this.state, recorded, { revision, atMs: batch.atMs }, this.journal);
     this.hash = hash;
     batch.events.push(sealed);
     batch.recorded.push(recorded);
@@ -168,16 +150,10 @@ export class Speculation {
   }
 
   /** Takes back one command of the newest batch. */
-  private takeBack(
-    batch: Batch,
-    mark: number,
-    events: number,
-    hash: string,
-  ): void {
+  private takeBack(batch: Batch, mark: number, events: number, hash: string): void {
     this.journal.undoTo(mark);
     this.hash = hash;
-    for (const sealed of batch.events.splice(events))
-      batch.bytes -= sealed.bytes.length;
+    for (const sealed of batch.events.splice(events)) batch.bytes -= sealed.bytes.length;
     batch.recorded.length = events;
   }
 
@@ -210,34 +186,20 @@ export class Speculation {
 
   /** Applies events that others stored. Throws DivergedError where they do not continue what is known. */
   adopt(events: readonly Recorded[]): void {
-    if (!this.isClean)
-      throw new Error("events of others came upon undecided ones");
+    if (!this.isClean) throw new Error('events of others came upon undecided ones');
     for (const event of events) {
       const { revision, hash } = this.durable;
-      if (
-        event.revision !== revision + 1 ||
-        event.metadata.previousHash !== hash
-      ) {
-        throw new DivergedError(
-          `event ${event.revision} of ${this.ledger} does not continue ${revision}`,
-        );
+      if (event.revision !== revision + 1 || event.metadata.previousHash !== hash) {
+        throw new DivergedError(`event ${event.revision} of ${this.ledger} does not continue ${revision}`);
       }
       const atMs = Date.parse(event.at);
       try {
-        this.decider.evolve(
-          this.state,
-          event,
-          { revision: event.revision, atMs },
-          NO_JOURNAL,
-        );
+        this.decider.evolve(this.state, event, { revision: event.revision, atMs }, NO_JOURNAL);
       } catch (error) {
         // Half of it may be in the state, and there is no journal to take it back.
-        throw new DivergedError(
-          `event ${event.revision} of ${this.ledger} cannot be applied`,
-          {
-            cause: error,
-          },
-        );
+        throw new DivergedError(`event ${event.revision} of ${this.ledger} cannot be applied`, {
+          cause: error,
+        });
       }
       this.durable = {
         revision: event.revision,
@@ -249,14 +211,10 @@ export class Speculation {
   }
 }
 
-type Rejected = Extract<Pending["decision"], { kind: "rejected" }>;
+type Rejected = Extract<Pending['decision'], { kind: 'rejected' }>;
 
-function take(
-  batch: Batch,
-  pending: Pending,
-  rejection: Rejected["rejection"],
-): Verdict {
-  pending.decision = { kind: "rejected", rejection };
+function take(batch: Batch, pending: Pending, rejection: Rejected['rejection']): Verdict {
+  pending.decision = { kind: 'rejected', rejection };
   batch.commands.push(pending);
   return TAKEN;
 }
@@ -265,12 +223,12 @@ const NONCE_BYTES = 6;
 
 /** Random, from a pool: a call into OpenSSL for each command costs more than all else about it. */
 class Nonces {
-  private pool = "";
+  private pool = '';
   private used = 0;
 
   next(): string {
     if (this.used >= this.pool.length) {
-      this.pool = randomBytes(NONCE_BYTES * 1_024).toString("hex");
+      this.pool = randomBytes(NONCE_BYTES * 1_024).toString('hex');
       this.used = 0;
     }
     this.used += NONCE_BYTES * 2;

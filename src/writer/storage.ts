@@ -1,4 +1,4 @@
-import type pg from "pg";
+import type pg from 'pg';
 
 /** A ledger's state at a confirmed revision. */
 export interface Snapshot {
@@ -23,11 +23,7 @@ export interface WriterStorage {
   ledgers(): Promise<string[]>;
   saveSnapshot(snapshot: Snapshot): Promise<void>;
   /** The newest of a shape, at or below a revision and moment where these are given. */
-  newestSnapshot(
-    ledger: string,
-    schemaVersion: number,
-    until?: SnapshotBound,
-  ): Promise<Snapshot | undefined>;
+  newestSnapshot(ledger: string, schemaVersion: number, until?: SnapshotBound): Promise<Snapshot | undefined>;
   dropSnapshot(ledger: string, revision: number): Promise<void>;
 }
 
@@ -49,30 +45,18 @@ interface SnapshotRow {
 }
 
 export class PostgresWriterStorage implements WriterStorage {
-  constructor(private readonly pool: Pick<pg.Pool, "query">) {}
+  constructor(private readonly pool: Pick<pg.Pool, 'query'>) {}
 
   async registerLedger(id: string): Promise<void> {
-    await this.pool.query(
-      "INSERT INTO ledgers (id) VALUES ($1) ON CONFLICT (id) DO NOTHING",
-      [id],
-    );
+    await this.pool.query('INSERT INTO ledgers (id) VALUES ($1) ON CONFLICT (id) DO NOTHING', [id]);
   }
 
   async ledgers(): Promise<string[]> {
-    const { rows } = await this.pool.query<{ id: string }>(
-      "SELECT id FROM ledgers ORDER BY id",
-    );
+    const { rows } = await this.pool.query<{ id: string }>('SELECT id FROM ledgers ORDER BY id');
     return rows.map(({ id }) => id);
   }
 
-  async saveSnapshot({
-    ledger,
-    revision,
-    schemaVersion,
-    hash,
-    atMs,
-    body,
-  }: Snapshot): Promise<void> {
+  async saveSnapshot({ ledger, revision, schemaVersion, hash, atMs, body }: Snapshot): Promise<void> {
     await this.pool.query(
       `INSERT INTO snapshots (ledger, revision, schema_version, hash, at, body) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (ledger, revision) DO UPDATE SET schema_version = excluded.schema_version,
@@ -101,12 +85,7 @@ export class PostgresWriterStorage implements WriterStorage {
         WHERE ledger = $1 AND schema_version = $2
           AND ($3::bigint IS NULL OR revision <= $3) AND ($4::timestamptz IS NULL OR at <= $4)
         ORDER BY revision DESC LIMIT 1`,
-      [
-        ledger,
-        schemaVersion,
-        until.revision ?? null,
-        until.atMs === undefined ? null : new Date(until.atMs),
-      ],
+      [ledger, schemaVersion, until.revision ?? null, until.atMs === undefined ? null : new Date(until.atMs)],
     );
     const row = rows[0];
     if (!row) return undefined;
@@ -122,9 +101,6 @@ export class PostgresWriterStorage implements WriterStorage {
   }
 
   async dropSnapshot(ledger: string, revision: number): Promise<void> {
-    await this.pool.query(
-      "DELETE FROM snapshots WHERE ledger = $1 AND revision = $2",
-      [ledger, revision],
-    );
+    await this.pool.query('DELETE FROM snapshots WHERE ledger = $1 AND revision = $2', [ledger, revision]);
   }
 }

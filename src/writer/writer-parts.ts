@@ -1,8 +1,8 @@
-import type { Catalogue } from "../domain/prices";
-import type { EventStore } from "../event-store/event-store";
-import type { Decider } from "./decider";
-import type { LedgerClock, Timers, WriterLog, WriterOptions } from "./options";
-import type { WriterStorage } from "./storage";
+import type { Catalogue } from '../domain/prices';
+import type { EventStore } from '../event-store/event-store';
+import type { Decider } from './decider';
+import type { LedgerClock, Timers, WriterLog, WriterOptions } from './options';
+import type { WriterStorage } from './storage';
 
 /** What a writer works with. */
 export interface WriterParts {

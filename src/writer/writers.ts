@@ -1,12 +1,12 @@
-import type { Command } from "../domain/commands";
-import type { Recorded } from "../domain/events";
-import { SLUG } from "../domain/identifiers";
-import type { ConfirmedListener } from "./confirmations";
-import { LedgerWriter } from "./ledger-writer";
-import type { WriterParts } from "./writer-parts";
-import type { WriterStorage } from "./storage";
-import { CommandGateway, LogUnavailableError } from "./submission";
-import type { CommandOutcome, Origin } from "./submission";
+import type { Command } from '../domain/commands';
+import type { Recorded } from '../domain/events';
+import { SLUG } from '../domain/identifiers';
+import type { ConfirmedListener } from './confirmations';
+import { LedgerWriter } from './ledger-writer';
+import type { WriterParts } from './writer-parts';
+import type { WriterStorage } from './storage';
+import { CommandGateway, LogUnavailableError } from './submission';
+import type { CommandOutcome, Origin } from './submission';
 
 export interface WritersParts extends WriterParts {
   readonly storage: WriterStorage;
@@ -19,10 +19,7 @@ const UNLOAD_EVERY_MS = 60_000;
 /** The writers of this process, one a ledger, opened on first use. */
 export class Writers extends CommandGateway {
   private readonly writers = new Map<string, LedgerWriter>();
-  private readonly opening = new Map<
-    string,
-    Promise<LedgerWriter | undefined>
-  >();
+  private readonly opening = new Map<string, Promise<LedgerWriter | undefined>>();
   private readonly listeners = new Set<ConfirmedListener>();
   /** Ledgers whose stream was seen to have events. */
   private readonly existing = new Set<string>();
@@ -39,26 +36,18 @@ export class Writers extends CommandGateway {
     }, everyMs).unref();
   }
 
-  override submit(
-    ledger: string,
-    command: Command,
-    origin: Origin,
-  ): Promise<CommandOutcome> {
+  override submit(ledger: string, command: Command, origin: Origin): Promise<CommandOutcome> {
     const writer = this.writers.get(ledger);
     if (writer && !this.closing) return writer.submit(command, origin);
     return this.submitFirst(ledger, command, origin);
   }
 
-  private async submitFirst(
-    ledger: string,
-    command: Command,
-    origin: Origin,
-  ): Promise<CommandOutcome> {
-    const writer = await this.find(ledger, command.type === "OpenLedger");
+  private async submitFirst(ledger: string, command: Command, origin: Origin): Promise<CommandOutcome> {
+    const writer = await this.find(ledger, command.type === 'OpenLedger');
     if (writer) return writer.submit(command, origin);
     return {
-      kind: "rejected",
-      rejection: { code: "ledger_not_found", detail: `no ledger ${ledger}` },
+      kind: 'rejected',
+      rejection: { code: 'ledger_not_found', detail: `no ledger ${ledger}` },
     };
   }
 
@@ -102,17 +91,11 @@ export class Writers extends CommandGateway {
     this.closing = true;
     clearInterval(this.unloading);
     await Promise.allSettled(this.opening.values());
-    await Promise.all(
-      [...this.writers.values()].map((writer) => writer.close()),
-    );
+    await Promise.all([...this.writers.values()].map((writer) => writer.close()));
   }
 
-  private async find(
-    ledger: string,
-    create: boolean,
-  ): Promise<LedgerWriter | undefined> {
-    if (this.closing)
-      throw new LogUnavailableError("none", 1, "the service is stopping");
+  private async find(ledger: string, create: boolean): Promise<LedgerWriter | undefined> {
+    if (this.closing) throw new LogUnavailableError('none', 1, 'the service is stopping');
     const known = this.writers.get(ledger);
     if (known) return known;
     if (!SLUG.test(ledger)) return undefined;
@@ -121,27 +104,18 @@ export class Writers extends CommandGateway {
       const writer = await begun;
       return writer ?? (create ? this.find(ledger, create) : undefined);
     }
-    const opening = this.begin(ledger, create).finally(() =>
-      this.opening.delete(ledger),
-    );
+    const opening = this.begin(ledger, create).finally(() => this.opening.delete(ledger));
     this.opening.set(ledger, opening);
     return opening;
   }
 
-  private async begin(
-    ledger: string,
-    create: boolean,
-  ): Promise<LedgerWriter | undefined> {
+  private async begin(ledger: string, create: boolean): Promise<LedgerWriter | undefined> {
     try {
       if (!create && !(await this.exists(ledger))) return undefined;
       await this.parts.storage.registerLedger(ledger);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
-      throw new LogUnavailableError(
-        "none",
-        1,
-        `ledger ${ledger} cannot be opened: ${reason}`,
-      );
+      throw new LogUnavailableError('none', 1, `ledger ${ledger} cannot be opened: ${reason}`);
     }
     const writer = new LedgerWriter(ledger, this.parts);
     writer.onConfirmed((events) => {
@@ -164,7 +138,7 @@ export class Writers extends CommandGateway {
         listener(events);
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
-        this.parts.log.warn("a listener to confirmed events failed", {
+        this.parts.log.warn('a listener to confirmed events failed', {
           message,
         });
       }
@@ -176,7 +150,7 @@ export class Writers extends CommandGateway {
       if (writer.idleForMs() < afterMs || writer.holdsAnything) continue;
       this.writers.delete(ledger);
       writer.close().catch((error: unknown) => {
-        this.parts.log.warn("a ledger could not be unloaded", {
+        this.parts.log.warn('a ledger could not be unloaded', {
           ledger,
           error: String(error),
         });

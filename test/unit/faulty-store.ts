@@ -2,7 +2,7 @@ import {
   AppendRefusedError,
   StoreUnavailableError,
   UnknownOutcomeError,
-} from "../../src/event-store/event-store";
+} from '../../src/event-store/event-store';
 import type {
   AppendResult,
   EventStore,
@@ -11,19 +11,19 @@ import type {
   StoredEvent,
   StreamHead,
   SubscribeOptions,
-} from "../../src/event-store/event-store";
+} from '../../src/event-store/event-store';
 
 export type Fault =
   /** Nobody knows, and nothing was stored. */
-  | "time-out before commit"
+  | 'time-out before commit'
   /** Nobody knows, and it was stored. */
-  | "time-out after commit"
+  | 'time-out after commit'
   /** Nobody knows; it becomes visible only when somebody appends again. */
-  | "late commit"
-  | "unavailable"
-  | "read unavailable"
+  | 'late commit'
+  | 'unavailable'
+  | 'read unavailable'
   /** Somebody else comes first: `intruder` runs before the append. */
-  | "intruder";
+  | 'intruder';
 
 /** A store that does what a test asks of it to the next calls, and what its inner store does otherwise. */
 export class FaultyStore implements EventStore {
@@ -32,7 +32,7 @@ export class FaultyStore implements EventStore {
   /** Every append that reached the store: how many events, and how they were told. */
   readonly appends: {
     readonly events: readonly SealedEvent[];
-    result: "appended" | "conflict" | "failed";
+    result: 'appended' | 'conflict' | 'failed';
   }[] = [];
   reads = 0;
   intruder: () => Promise<void> = () => Promise.resolve();
@@ -63,8 +63,7 @@ export class FaultyStore implements EventStore {
 
   /** Resolves once so many appends wait at the gate. */
   async untilHeld(count = 1): Promise<void> {
-    while (this.held < count)
-      await new Promise<void>((resolve) => this.watching.push(resolve));
+    while (this.held < count) await new Promise<void>((resolve) => this.watching.push(resolve));
   }
 
   async append(
@@ -72,7 +71,7 @@ export class FaultyStore implements EventStore {
     expectedRevision: number,
     events: readonly SealedEvent[],
   ): Promise<AppendResult> {
-    const entry: FaultyStore["appends"][number] = { events, result: "failed" };
+    const entry: FaultyStore['appends'][number] = { events, result: 'failed' };
     this.appends.push(entry);
     if (this.gate) {
       this.held += 1;
@@ -82,21 +81,20 @@ export class FaultyStore implements EventStore {
     }
     await this.late?.();
     this.late = undefined;
-    if (events.some((event) => this.refuses(event)))
-      throw new AppendRefusedError("not this one");
+    if (events.some((event) => this.refuses(event))) throw new AppendRefusedError('not this one');
     const store = () => this.inner.append(ledger, expectedRevision, events);
     switch (this.faults.shift()) {
-      case "time-out before commit":
-        throw new UnknownOutcomeError("time-out");
-      case "time-out after commit":
+      case 'time-out before commit':
+        throw new UnknownOutcomeError('time-out');
+      case 'time-out after commit':
         await store();
-        throw new UnknownOutcomeError("time-out");
-      case "late commit":
+        throw new UnknownOutcomeError('time-out');
+      case 'late commit':
         this.late = store;
-        throw new UnknownOutcomeError("time-out");
-      case "unavailable":
-        throw new StoreUnavailableError("no connection");
-      case "intruder":
+        throw new UnknownOutcomeError('time-out');
+      case 'unavailable':
+        throw new StoreUnavailableError('no connection');
+      case 'intruder':
         await this.intruder();
         break;
       default:
@@ -108,9 +106,9 @@ export class FaultyStore implements EventStore {
 
   async read(ledger: string, options?: ReadOptions): Promise<StoredEvent[]> {
     this.reads += 1;
-    if (this.faults[0] === "read unavailable") {
+    if (this.faults[0] === 'read unavailable') {
       this.faults.shift();
-      throw new StoreUnavailableError("no connection");
+      throw new StoreUnavailableError('no connection');
     }
     return this.inner.read(ledger, options);
   }
@@ -123,10 +121,7 @@ export class FaultyStore implements EventStore {
     return this.inner.revisionAt(ledger, atMs);
   }
 
-  subscribe(
-    ledger: string,
-    options: SubscribeOptions,
-  ): AsyncIterable<StoredEvent[]> {
+  subscribe(ledger: string, options: SubscribeOptions): AsyncIterable<StoredEvent[]> {
     return this.inner.subscribe(ledger, options);
   }
 

@@ -1,24 +1,20 @@
-import { randomUUID } from "node:crypto";
-import type { Answer } from "../../src/domain/answers";
-import type { BudgetDefinition } from "../../src/domain/budget";
-import type { Command } from "../../src/domain/commands";
-import type { Recorded } from "../../src/domain/events";
-import { NO_JOURNAL } from "../../src/domain/journal";
-import type { LedgerState } from "../../src/domain/state";
-import type { EventStore } from "../../src/event-store/event-store";
-import { LEDGER_DECIDER } from "../../src/writer/ledger-decider";
-import { LedgerWriter } from "../../src/writer/ledger-writer";
-import type { WriterParts } from "../../src/writer/writer-parts";
-import type { LedgerClock, WriterOptions } from "../../src/writer/options";
-import type {
-  Snapshot,
-  SnapshotBound,
-  WriterStorage,
-} from "../../src/writer/storage";
-import type { CommandOutcome, Origin } from "../../src/writer/submission";
-import { catalogue } from "./domain/ledger-spec";
+import { randomUUID } from 'node:crypto';
+import type { Answer } from '../../src/domain/answers';
+import type { BudgetDefinition } from '../../src/domain/budget';
+import type { Command } from '../../src/domain/commands';
+import type { Recorded } from '../../src/domain/events';
+import { NO_JOURNAL } from '../../src/domain/journal';
+import type { LedgerState } from '../../src/domain/state';
+import type { EventStore } from '../../src/event-store/event-store';
+import { LEDGER_DECIDER } from '../../src/writer/ledger-decider';
+import { LedgerWriter } from '../../src/writer/ledger-writer';
+import type { WriterParts } from '../../src/writer/writer-parts';
+import type { LedgerClock, WriterOptions } from '../../src/writer/options';
+import type { Snapshot, SnapshotBound, WriterStorage } from '../../src/writer/storage';
+import type { CommandOutcome, Origin } from '../../src/writer/submission';
+import { catalogue } from './domain/ledger-spec';
 
-export const NOON = Date.parse("2026-11-30T12:00:00Z");
+export const NOON = Date.parse('2026-11-30T12:00:00Z');
 
 /** Time as a test sets it. */
 export class TestClock implements LedgerClock {
@@ -84,7 +80,7 @@ export class KeptStorage implements WriterStorage {
 
 export const quietLog = { info: () => undefined, warn: () => undefined };
 
-export const origin = (actor = "test"): Origin => ({
+export const origin = (actor = 'test'): Origin => ({
   actor,
   correlationId: randomUUID(),
   causationId: randomUUID(),
@@ -97,7 +93,7 @@ export function writerOn(
   store: EventStore,
   parts: Partial<WriterParts> & { options?: Partial<WriterOptions> } = {},
 ) {
-  const writer = new LedgerWriter("main", {
+  const writer = new LedgerWriter('main', {
     store,
     clock: new TestClock(),
     catalogue,
@@ -111,26 +107,22 @@ export function writerOn(
 }
 
 export const OPEN: Command = {
-  type: "OpenLedger",
+  type: 'OpenLedger',
   settings: { minOutputTokens: 0 },
 };
 export const define = (budget: BudgetDefinition): Command => ({
-  type: "DefineBudget",
+  type: 'DefineBudget',
   budget,
-  countFrom: "window",
+  countFrom: 'window',
 });
 
 /** The answer of an outcome, which must be one. */
 export function answer(outcome: CommandOutcome): Answer {
-  if (outcome.kind !== "answered")
-    throw new Error(`rejected: ${JSON.stringify(outcome.rejection)}`);
+  if (outcome.kind !== 'answered') throw new Error(`rejected: ${JSON.stringify(outcome.rejection)}`);
   return outcome.answer;
 }
 
-export async function wholeLog(
-  store: EventStore,
-  ledger = "main",
-): Promise<Recorded[]> {
+export async function wholeLog(store: EventStore, ledger = 'main'): Promise<Recorded[]> {
   const log: Recorded[] = [];
   for (;;) {
     const page = await store.read(ledger, { from: log.length, limit: 1_000 });
@@ -141,7 +133,7 @@ export async function wholeLog(
 
 /** What a fresh fold of the log gives, as text. */
 export async function freshFold(store: EventStore): Promise<string> {
-  const state: LedgerState = LEDGER_DECIDER.initialState("main");
+  const state: LedgerState = LEDGER_DECIDER.initialState('main');
   for (const event of await wholeLog(store)) {
     const at = { revision: event.revision, atMs: Date.parse(event.at) };
     LEDGER_DECIDER.evolve(state, event, at, NO_JOURNAL);
@@ -158,14 +150,10 @@ export function stateOf(writer: LedgerWriter): string {
 }
 
 /** Lets the event loop turn until a condition holds; bounded. */
-export async function until(
-  holds: () => boolean | Promise<boolean>,
-  withinMs = 5_000,
-): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await holds())) {
-    if (performance.now() > deadline)
-      throw new Error("the condition did not come true in time");
+    if (performance.now() > deadline) throw new Error('the condition did not come true in time');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -1,9 +1,9 @@
-import { InMemoryEventStore } from "../../src/event-store/memory/in-memory-event-store";
-import type { CommandOutcome } from "../../src/writer/submission";
-import { LogUnavailableError } from "../../src/writer/submission";
-import { budget, check } from "./domain/ledger-spec";
-import { FaultyStore } from "./faulty-store";
-import type { Fault } from "./faulty-store";
+import { InMemoryEventStore } from '../../src/event-store/memory/in-memory-event-store';
+import type { CommandOutcome } from '../../src/writer/submission';
+import { LogUnavailableError } from '../../src/writer/submission';
+import { budget, check } from './domain/ledger-spec';
+import { FaultyStore } from './faulty-store';
+import type { Fault } from './faulty-store';
 import {
   KeptStorage,
   OPEN,
@@ -14,7 +14,7 @@ import {
   until,
   wholeLog,
   writerOn,
-} from "./writer-setting";
+} from './writer-setting';
 
 /** mulberry32: the same seed gives the same storm. */
 function random(seed: number): () => number {
@@ -27,12 +27,7 @@ function random(seed: number): () => number {
   };
 }
 
-const FAULTS: Fault[] = [
-  "time-out before commit",
-  "time-out after commit",
-  "late commit",
-  "unavailable",
-];
+const FAULTS: Fault[] = ['time-out before commit', 'time-out after commit', 'late commit', 'unavailable'];
 
 interface Told {
   readonly name: string;
@@ -69,15 +64,12 @@ async function storm(seed: number) {
     return { store, ...writerOn(store, { clock, storage, options }) };
   });
   await parts[0]?.send(OPEN);
-  await parts[0]?.send(define(budget("all", "0.3")));
+  await parts[0]?.send(define(budget('all', '0.3')));
   for (const { store } of parts) {
-    store.refuses = ({ bytes }) => bytes.includes("poison");
+    store.refuses = ({ bytes }) => bytes.includes('poison');
     const append = store.append.bind(store);
     store.append = (...args) => {
-      if (next() < 0.33)
-        store.faults.push(
-          FAULTS[Math.floor(next() * FAULTS.length)] ?? "unavailable",
-        );
+      if (next() < 0.33) store.faults.push(FAULTS[Math.floor(next() * FAULTS.length)] ?? 'unavailable');
       return append(...args);
     };
   }
@@ -97,7 +89,7 @@ async function storm(seed: number) {
     const command =
       i % 3 === 0
         ? ({
-            type: "ChangeSettings",
+            type: 'ChangeSettings',
             settings: { reservationTtlSeconds: entry.seconds },
           } as const)
         : check(name, 0.01);
@@ -112,61 +104,47 @@ async function storm(seed: number) {
     if (next() < 0.05) clock.nowMs += Math.floor(next() * 700_000);
   }
   await Promise.all(calls);
-  for (const { store } of parts)
-    store.append = FaultyStore.prototype.append.bind(store);
+  for (const { store } of parts) store.append = FaultyStore.prototype.append.bind(store);
   for (const { store } of parts) store.faults.length = 0;
   return { inner, parts, told };
 }
 
 test.each(Array.from({ length: 12 }, (_, i) => i + 1))(
-  "storm %i: nothing is lost, doubled or told wrongly",
+  'storm %i: nothing is lost, doubled or told wrongly',
   async (seed) => {
     const { inner, parts, told } = await storm(seed);
     // What was left unknown is known once every writer has stored something more.
-    for (const [i, { send }] of parts.entries())
-      await send(check(`after${i}`, 0.01));
+    for (const [i, { send }] of parts.entries()) await send(check(`after${i}`, 0.01));
     const log = await wholeLog(inner);
-    let previous = "0".repeat(64);
+    let previous = '0'.repeat(64);
     for (const [i, event] of log.entries()) {
-      expect([event.revision, event.metadata.previousHash]).toEqual([
-        i,
-        previous,
-      ]);
-      expect(i === 0 || event.at >= (log[i - 1]?.at ?? "")).toBe(true);
+      expect([event.revision, event.metadata.previousHash]).toEqual([i, previous]);
+      expect(i === 0 || event.at >= (log[i - 1]?.at ?? '')).toBe(true);
       previous = event.metadata.hash;
     }
     expect(new Set(log.map(({ id }) => id)).size).toBe(log.length);
     const changes = new Map<number, number>();
     const answered = new Map<string, number>();
     for (const event of log) {
-      if (event.type === "SettingsChanged") {
+      if (event.type === 'SettingsChanged') {
         const { reservationTtlSeconds: seconds } = event.data.settings;
         changes.set(seconds, (changes.get(seconds) ?? 0) + 1);
       }
-      if (event.type === "SpendReserved" || event.type === "SpendRefused") {
-        answered.set(
-          event.data.requestId,
-          (answered.get(event.data.requestId) ?? 0) + 1,
-        );
+      if (event.type === 'SpendReserved' || event.type === 'SpendRefused') {
+        answered.set(event.data.requestId, (answered.get(event.data.requestId) ?? 0) + 1);
       }
     }
-    for (const [name, count] of answered)
-      expect([name, count]).toEqual([name, 1]);
+    for (const [name, count] of answered) expect([name, count]).toEqual([name, 1]);
     for (const { name, seconds, outcome, error } of told) {
-      const none =
-        error instanceof LogUnavailableError && error.outcome === "none";
+      const none = error instanceof LogUnavailableError && error.outcome === 'none';
       if (seconds > 0) {
         const happened = changes.get(seconds) ?? 0;
         if (outcome) expect([seconds, happened]).toEqual([seconds, 1]);
         else if (none) expect([seconds, happened]).toEqual([seconds, 0]);
         else expect(happened).toBeLessThanOrEqual(1);
-      } else if (outcome?.kind === "answered") {
+      } else if (outcome?.kind === 'answered') {
         const event = log[outcome.answer.position];
-        expect(event?.type).toBe(
-          outcome.answer.kind === "check-allowed"
-            ? "SpendReserved"
-            : "SpendRefused",
-        );
+        expect(event?.type).toBe(outcome.answer.kind === 'check-allowed' ? 'SpendReserved' : 'SpendRefused');
         expect(event?.data).toMatchObject({ requestId: name });
       }
     }

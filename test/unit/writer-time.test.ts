@@ -1,8 +1,8 @@
-import { InMemoryEventStore } from "../../src/event-store/memory/in-memory-event-store";
-import type { Timers } from "../../src/writer/options";
-import { PROCESS_TIMERS } from "../../src/writer/options";
-import { budget, check, usage } from "./domain/ledger-spec";
-import { FaultyStore } from "./faulty-store";
+import { InMemoryEventStore } from '../../src/event-store/memory/in-memory-event-store';
+import type { Timers } from '../../src/writer/options';
+import { PROCESS_TIMERS } from '../../src/writer/options';
+import { budget, check, usage } from './domain/ledger-spec';
+import { FaultyStore } from './faulty-store';
 import {
   NOON,
   OPEN,
@@ -14,7 +14,7 @@ import {
   until,
   wholeLog,
   writerOn,
-} from "./writer-setting";
+} from './writer-setting';
 
 const closings: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -42,18 +42,16 @@ class Bell implements Timers {
 
 const reservedBy = (outcome: Parameters<typeof answer>[0]): string => {
   const told = answer(outcome);
-  if (told.kind !== "check-allowed" || !told.reservation)
-    throw new Error("not reserved");
+  if (told.kind !== 'check-allowed' || !told.reservation) throw new Error('not reserved');
   return told.reservation.id;
 };
 
-describe("expiry", () => {
-  test("casebook 10: with two writers each expiry is booked exactly once, without anybody asking", async () => {
+describe('expiry', () => {
+  test('casebook 10: with two writers each expiry is booked exactly once, without anybody asking', async () => {
     const store = new InMemoryEventStore();
     const clock = new TestClock();
     const bells = [new Bell(), new Bell()] as const;
-    const on = (timers: Timers) =>
-      writerOn(store, { clock, timers, options: { expiryLimit: 8 } });
+    const on = (timers: Timers) => writerOn(store, { clock, timers, options: { expiryLimit: 8 } });
     const [one, two] = [on(bells[0]), on(bells[1])];
     closings.push(
       () => one.writer.close(),
@@ -65,17 +63,14 @@ describe("expiry", () => {
         (i % 2 ? one : two).send(check(`r${i}`, 0.01, { ttlSeconds: 60 })),
       ),
     );
-    await one.send(check("longer", 0.01, { ttlSeconds: 120 }));
+    await one.send(check('longer', 0.01, { ttlSeconds: 120 }));
     // The other must know of them too: a look at the log brings it up to date.
     await two.send({
-      type: "ReleaseReservation",
-      reservationId: "rsv_0_000000000000",
+      type: 'ReleaseReservation',
+      reservationId: 'rsv_0_000000000000',
     });
     clock.nowMs += 60_000;
-    const expired = async () =>
-      (await wholeLog(store)).filter(
-        ({ type }) => type === "ReservationExpired",
-      );
+    const expired = async () => (await wholeLog(store)).filter(({ type }) => type === 'ReservationExpired');
     await until(async () => {
       for (const bell of bells) bell.ring();
       return (await expired()).length >= 20;
@@ -86,26 +81,16 @@ describe("expiry", () => {
     }
     const log = await wholeLog(store);
     const names = (await expired()).map(
-      (event) => event.type === "ReservationExpired" && event.data.requestId,
+      (event) => event.type === 'ReservationExpired' && event.data.requestId,
     );
-    expect([...names].sort()).toEqual(
-      Array.from({ length: 20 }, (_, i) => `r${i}`).sort(),
-    );
+    expect([...names].sort()).toEqual(Array.from({ length: 20 }, (_, i) => `r${i}`).sort());
+    expect(log.filter((event) => event.type === 'UsageCharged' && event.data.assumed)).toHaveLength(20);
     expect(
-      log.filter(
-        (event) => event.type === "UsageCharged" && event.data.assumed,
-      ),
-    ).toHaveLength(20);
-    expect(
-      log.every(
-        (event) =>
-          event.type !== "ReservationExpired" ||
-          event.metadata.actor === "system",
-      ),
+      log.every((event) => event.type !== 'ReservationExpired' || event.metadata.actor === 'system'),
     ).toBe(true);
   });
 
-  test("at most so many an append, and in appends of their own", async () => {
+  test('at most so many an append, and in appends of their own', async () => {
     const store = new FaultyStore(new InMemoryEventStore());
     const clock = new TestClock();
     const timers = new Bell();
@@ -116,55 +101,45 @@ describe("expiry", () => {
     });
     closings.push(() => writer.close());
     await send(OPEN);
-    await Promise.all(
-      Array.from({ length: 7 }, (_, i) =>
-        send(check(`r${i}`, 0.01, { ttlSeconds: 1 })),
-      ),
-    );
+    await Promise.all(Array.from({ length: 7 }, (_, i) => send(check(`r${i}`, 0.01, { ttlSeconds: 1 }))));
     clock.nowMs += 1_000;
     const release = store.hold();
-    const before = send(check("before", 0.01));
+    const before = send(check('before', 0.01));
     await store.untilHeld();
     timers.ring();
-    const after = send(check("after", 0.01));
+    const after = send(check('after', 0.01));
     release();
     await Promise.all([before, after]);
     await until(async () => {
       timers.ring();
-      return (
-        (await wholeLog(store)).filter(
-          ({ type }) => type === "ReservationExpired",
-        ).length === 7
-      );
+      return (await wholeLog(store)).filter(({ type }) => type === 'ReservationExpired').length === 7;
     });
     const shapes = store.appends
       .map(({ events }) => events.map(({ type }) => type))
-      .filter((types) => types.includes("ReservationExpired"));
+      .filter((types) => types.includes('ReservationExpired'));
     expect(shapes.map((types) => types.length)).toEqual([6, 6, 2]);
-    expect(shapes.flat()).not.toContain("SpendReserved");
+    expect(shapes.flat()).not.toContain('SpendReserved');
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("what was held before a restart expires after it", async () => {
+  test('what was held before a restart expires after it', async () => {
     const store = new InMemoryEventStore();
     const clock = new TestClock();
     const first = writerOn(store, { clock });
     await first.send(OPEN);
-    await first.send(check("one", 0.01, { ttlSeconds: 1 }));
+    await first.send(check('one', 0.01, { ttlSeconds: 1 }));
     await first.writer.close();
     clock.nowMs += 1_000;
     const second = writerOn(store, { clock });
     closings.push(() => second.writer.close());
-    await until(async () =>
-      (await wholeLog(store)).some(({ type }) => type === "ReservationExpired"),
-    );
+    await until(async () => (await wholeLog(store)).some(({ type }) => type === 'ReservationExpired'));
   });
 });
 
-describe("time that passes while nothing is recorded", () => {
+describe('time that passes while nothing is recorded', () => {
   const NOTHING = {
-    type: "ReleaseReservation",
-    reservationId: "rsv_0_000000000000",
+    type: 'ReleaseReservation',
+    reservationId: 'rsv_0_000000000000',
   } as const;
 
   async function held() {
@@ -175,30 +150,30 @@ describe("time that passes while nothing is recorded", () => {
     closings.push(() => made.writer.close());
     await made.send(OPEN);
     await made.send({
-      type: "ChangeSettings",
-      settings: { onExpiry: "release" },
+      type: 'ChangeSettings',
+      settings: { onExpiry: 'release' },
     });
-    await made.send(define(budget("all", "0.02")));
-    await made.send(check("held", 0.02, { ttlSeconds: 60 }));
+    await made.send(define(budget('all', '0.02')));
+    await made.send(check('held', 0.02, { ttlSeconds: 60 }));
     return { inner, store, clock, ...made };
   }
 
-  test("is taken back", async () => {
+  test('is taken back', async () => {
     const { store, clock, send, writer } = await held();
     const before = stateOf(writer);
     clock.nowMs += 60_000;
     expect(await send(NOTHING)).toMatchObject({
-      rejection: { code: "reservation_not_found" },
+      rejection: { code: 'reservation_not_found' },
     });
     expect(stateOf(writer)).toBe(before);
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("is taken back also where it was decided upon a batch being stored", async () => {
+  test('is taken back also where it was decided upon a batch being stored', async () => {
     const { inner, store, clock, send, writer } = await held();
     const release = store.hold();
     const first = send({
-      type: "ChangeSettings",
+      type: 'ChangeSettings',
       settings: { reservationTtlSeconds: 7 },
     });
     await store.untilHeld();
@@ -211,15 +186,13 @@ describe("time that passes while nothing is recorded", () => {
     // Events of others can still be taken in.
     const rival = writerOn(inner);
     closings.push(() => rival.writer.close());
-    await rival.send(check("stranger", 0.01));
-    expect(answer(await send(check("free again", 0.02))).kind).toBe(
-      "check-allowed",
-    );
+    await rival.send(check('stranger', 0.01));
+    expect(answer(await send(check('free again', 0.02))).kind).toBe('check-allowed');
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 });
 
-describe("a budget defined in the middle of its window", () => {
+describe('a budget defined in the middle of its window', () => {
   async function spending(options = {}) {
     const inner = new InMemoryEventStore();
     const store = new FaultyStore(inner);
@@ -228,14 +201,12 @@ describe("a budget defined in the middle of its window", () => {
     closings.push(() => made.writer.close());
     await made.send(OPEN);
     await made.send({
-      type: "ChangeSettings",
-      settings: { onExpiry: "release" },
+      type: 'ChangeSettings',
+      settings: { onExpiry: 'release' },
     });
     const ids = (
       await Promise.all(
-        Array.from({ length: 40 }, (_, i) =>
-          made.send(check(`m${i}`, 0.1, { ttlSeconds: 3_600 })),
-        ),
+        Array.from({ length: 40 }, (_, i) => made.send(check(`m${i}`, 0.1, { ttlSeconds: 3_600 }))),
       )
     ).map(reservedBy);
     await Promise.all(ids.slice(0, 20).map((id) => made.send(usage(id, 0.05))));
@@ -244,52 +215,51 @@ describe("a budget defined in the middle of its window", () => {
 
   const opening = async (store: FaultyStore, id: string) => {
     const event = (await wholeLog(store)).find(
-      (each) => each.type === "BudgetDefined" && each.data.budget.id === id,
+      (each) => each.type === 'BudgetDefined' && each.data.budget.id === id,
     );
-    if (event?.type !== "BudgetDefined") throw new Error("not defined");
+    if (event?.type !== 'BudgetDefined') throw new Error('not defined');
     return { revision: event.revision, opening: event.data.opening[0] };
   };
 
-  test("counts what was spent and held in it already", async () => {
+  test('counts what was spent and held in it already', async () => {
     const { store, writer, send } = await spending();
-    await send(define(budget("day", "5")));
-    expect((await opening(store, "day")).opening).toMatchObject({
-      charged: "1",
-      held: "2",
+    await send(define(budget('day', '5')));
+    expect((await opening(store, 'day')).opening).toMatchObject({
+      charged: '1',
+      held: '2',
     });
-    expect(answer(await send(check("fits", 2)))).toMatchObject({
-      kind: "check-allowed",
+    expect(answer(await send(check('fits', 2)))).toMatchObject({
+      kind: 'check-allowed',
     });
-    expect(answer(await send(check("does not", 0.01)))).toMatchObject({
-      kind: "check-refused",
+    expect(answer(await send(check('does not', 0.01)))).toMatchObject({
+      kind: 'check-refused',
     });
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("is exact to the revision while checks go on", async () => {
+  test('is exact to the revision while checks go on', async () => {
     const { store, writer, send } = await spending({ pageEvents: 16 });
     let going = true;
     const load = Array.from({ length: 8 }, async (_, client) => {
       for (let i = 0; going && i < 500; i += 1) {
         const told = answer(await send(check(`c${client}-${i}`, 0.01)));
-        if (told.kind !== "check-allowed" || !told.reservation) continue;
+        if (told.kind !== 'check-allowed' || !told.reservation) continue;
         if (i % 2) await send(usage(told.reservation.id, 0.005));
       }
     });
     await until(async () => (await wholeLog(store)).length > 400);
-    const told = await send(define(budget("day", "1000")));
+    const told = await send(define(budget('day', '1000')));
     going = false;
     await Promise.all(load);
-    expect(answer(told).kind).toBe("budget");
-    const { revision, opening: balance } = await opening(store, "day");
+    expect(answer(told).kind).toBe('budget');
+    const { revision, opening: balance } = await opening(store, 'day');
     let [charged, held] = [0, 0];
     const open = new Map<string, number>();
     for (const event of (await wholeLog(store)).slice(0, revision)) {
-      if (event.type === "SpendReserved")
-        open.set(event.data.reservationId, Number(event.data.amount));
-      if (event.type === "UsageCharged") {
+      if (event.type === 'SpendReserved') open.set(event.data.reservationId, Number(event.data.amount));
+      if (event.type === 'UsageCharged') {
         charged += Number(event.data.cost);
-        open.delete(event.data.reservationId ?? "");
+        open.delete(event.data.reservationId ?? '');
       }
     }
     for (const amount of open.values()) held += amount;
@@ -298,52 +268,52 @@ describe("a budget defined in the middle of its window", () => {
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("is decided again on what another process wrote meanwhile", async () => {
+  test('is decided again on what another process wrote meanwhile', async () => {
     const { inner, store, send, writer, ids } = await spending();
     const rival = writerOn(inner, { clock: new TestClock(NOON - 3_600_000) });
     closings.push(() => rival.writer.close());
     store.intruder = async () => {
-      await rival.send(usage(ids[30] ?? "", 0.3));
+      await rival.send(usage(ids[30] ?? '', 0.3));
     };
-    store.faults.push("intruder");
-    await send(define(budget("day", "5")));
-    expect((await opening(store, "day")).opening).toMatchObject({
-      charged: "1.3",
-      held: "1.9",
+    store.faults.push('intruder');
+    await send(define(budget('day', '5')));
+    expect((await opening(store, 'day')).opening).toMatchObject({
+      charged: '1.3',
+      held: '1.9',
     });
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("holds that are due when it is decided are not in it, though they were when the fold began", async () => {
+  test('holds that are due when it is decided are not in it, though they were when the fold began', async () => {
     const { inner, store, send, writer, clock } = await spending();
     const rival = writerOn(inner, { clock: new TestClock(NOON - 3_600_000) });
     closings.push(() => rival.writer.close());
     store.intruder = async () => {
-      await rival.send(check("stranger", 0.2));
+      await rival.send(check('stranger', 0.2));
       clock.nowMs = NOON;
     };
-    store.faults.push("intruder");
-    await send(define(budget("day", "5")));
-    expect((await opening(store, "day")).opening).toMatchObject({
-      charged: "1",
-      held: "0",
+    store.faults.push('intruder');
+    await send(define(budget('day', '5')));
+    expect((await opening(store, 'day')).opening).toMatchObject({
+      charged: '1',
+      held: '0',
     });
     expect(stateOf(writer)).toBe(await freshFold(store));
   });
 
-  test("is refused where the history is too long", async () => {
+  test('is refused where the history is too long', async () => {
     const { send } = await spending({ openingLimitMs: -1, recentEvents: 8 });
-    expect(await send(define(budget("day", "5")))).toMatchObject({
-      kind: "rejected",
-      rejection: { code: "history_too_long" },
+    expect(await send(define(budget('day', '5')))).toMatchObject({
+      kind: 'rejected',
+      rejection: { code: 'history_too_long' },
     });
     expect(
       answer(
         await send({
-          ...define(budget("day", "5")),
-          countFrom: "now",
+          ...define(budget('day', '5')),
+          countFrom: 'now',
         } as never),
       ).kind,
-    ).toBe("budget");
+    ).toBe('budget');
   });
 });
