@@ -1,9 +1,10 @@
+import type { Account } from './attempt';
 import type { AttemptRecord } from './state';
 
 /** The attempt with its request, as events carry it. */
 export function attemptData(of: AttemptRecord) {
   return {
-    account: { fingerprint: of.account.fingerprint, provider: of.account.provider },
+    account: accountData(of.account),
     attempt: of.attempt,
     conversation: of.conversation,
     job: of.job,
@@ -16,3 +17,6 @@ export function attemptData(of: AttemptRecord) {
     workload: of.workload,
   };
 }
+
+/** An account with its keys in order, whatever order it was given in. */
+export const accountData = ({ fingerprint, provider }: Account): Account => ({ fingerprint, provider });

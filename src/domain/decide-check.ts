@@ -1,6 +1,6 @@
 import { bucketsFullAlert, thresholdAlerts } from './alerts';
 import { answerFrom, inputOf, outputOf } from './answer-from';
-import { attemptData } from './attempt-data';
+import { accountData } from './attempt-data';
 import type { CheckBudget } from './commands';
 import type { Context, Decision } from './decision';
 import { balance, evaluate } from './evaluate';
@@ -87,6 +87,8 @@ function estimated(
   return events;
 }
 
+// Events are written field by field in the order of their keys: a literal that begins with a spread is built many
+// times slower, and sealing takes what is sorted already as it is.
 function estimateOf(
   command: CheckBudget,
   { of, usage, amount, choice, candidate }: Evaluation,
@@ -94,15 +96,23 @@ function estimateOf(
   return {
     type: 'SpendEstimated',
     data: {
-      ...attemptData(of),
-      requestId: command.requestId,
+      account: accountData(of.account),
+      advisory: command.reserve ? undefined : true,
+      amount: amount === undefined ? undefined : formatMoney(amount),
       attempt: command.attempt,
       candidate,
-      usage,
-      priceId: choice.price?.priceId,
+      conversation: of.conversation,
+      job: of.job,
+      model: of.model,
+      modelId: of.modelId,
       priceExact: choice.price ? choice.exact : undefined,
-      amount: amount === undefined ? undefined : formatMoney(amount),
-      advisory: command.reserve ? undefined : true,
+      priceId: choice.price?.priceId,
+      requestId: command.requestId,
+      serviceTier: of.serviceTier,
+      subject: of.subject,
+      tags: of.tags,
+      usage,
+      workload: of.workload,
     },
   };
 }
@@ -130,39 +140,48 @@ function reservation(
   state: LedgerState,
   context: Context,
 ): SpendReserved {
-  const first = command.candidates[0];
   const amount = chosen.amount ?? ZERO;
   const ttlSeconds = command.ttlSeconds ?? state.settings.reservationTtlSeconds;
   const skipped = evaluations.flatMap((evaluation) => (evaluation === chosen ? [] : evaluation.reasons));
+  const { of } = chosen;
   return {
     type: 'SpendReserved',
     data: {
-      ...attemptData(chosen.of),
-      requestId: command.requestId,
-      attempt: command.attempt,
-      candidate: chosen.candidate,
-      reservationId: reservationId(revision, context.nonce),
-      bodyHash: command.bodyHash,
-      usage: chosen.usage,
-      priceId: chosen.choice.price?.priceId,
+      account: accountData(of.account),
       amount: formatMoney(amount),
-      maxOutputTokens: command.candidates[chosen.candidate]?.estimate.maxOutputTokens,
-      expiresAt: toTime(context.nowMs + ttlSeconds * 1000),
-      onExpiry: state.settings.onExpiry,
+      attempt: command.attempt,
+      bodyHash: command.bodyHash,
       budgets: chosen.places.map((place) => balance(place, amount)),
-      fallbackFrom:
-        chosen.candidate > 0 && first
-          ? {
-              account: { fingerprint: first.account.fingerprint, provider: first.account.provider },
-              model: first.model,
-            }
-          : undefined,
+      candidate: chosen.candidate,
+      conversation: of.conversation,
+      expiresAt: toTime(context.nowMs + ttlSeconds * 1000),
+      fallbackFrom: fallbackFrom(command, chosen),
+      job: of.job,
+      maxOutputTokens: command.candidates[chosen.candidate]?.estimate.maxOutputTokens,
+      model: of.model,
+      modelId: of.modelId,
+      onExpiry: state.settings.onExpiry,
+      priceId: chosen.choice.price?.priceId,
+      requestId: command.requestId,
+      reservationId: reservationId(revision, context.nonce),
+      serviceTier: of.serviceTier,
       skipped: skipped.length > 0 ? skipped : undefined,
-      warnings: chosen.warnings.length > 0 ? chosen.warnings : undefined,
-      wouldRefuse: chosen.reasons.length > 0 ? chosen.reasons : undefined,
+      subject: of.subject,
+      tags: of.tags,
       unbudgeted: chosen.budgeted ? undefined : true,
+      usage: chosen.usage,
+      warnings: chosen.warnings.length > 0 ? chosen.warnings : undefined,
+      workload: of.workload,
+      wouldRefuse: chosen.reasons.length > 0 ? chosen.reasons : undefined,
     },
   };
+}
+
+/** The first candidate, where a later one is sent. */
+function fallbackFrom(command: CheckBudget, chosen: Evaluation) {
+  const first = command.candidates[0];
+  if (chosen.candidate === 0 || !first) return undefined;
+  return { account: accountData(first.account), model: first.model };
 }
 
 function refuse(
@@ -174,19 +193,28 @@ function refuse(
 ): Decision {
   const revision = state.revision + 1 + events.length;
   const { code, reasons, first } = verdict(evaluations);
+  const { of } = first;
   const event: SpendRefused = {
     type: 'SpendRefused',
     data: {
-      ...attemptData(first.of),
-      requestId: command.requestId,
+      account: accountData(of.account),
+      amount: first.amount === undefined ? undefined : formatMoney(first.amount),
       attempt: command.attempt,
       bodyHash: command.bodyHash,
       code,
-      reasons,
-      usage: first.usage,
-      amount: first.amount === undefined ? undefined : formatMoney(first.amount),
-      retryAt: retryAt(command, evaluations, state, context),
+      conversation: of.conversation,
+      job: of.job,
+      model: of.model,
+      modelId: of.modelId,
       nextAttempt: nextAttemptOf(command, state),
+      reasons,
+      requestId: command.requestId,
+      retryAt: retryAt(command, evaluations, state, context),
+      serviceTier: of.serviceTier,
+      subject: of.subject,
+      tags: of.tags,
+      usage: first.usage,
+      workload: of.workload,
     },
   };
   const all = [...events, event, ...fullAlerts(evaluations, state, context.nowMs)];
@@ -262,7 +290,6 @@ function advise(
       answer: { ...answer, retryAt: retryAt(command, evaluations, state, context) },
     };
   }
-  const first = command.candidates[0];
   const skipped = evaluations.flatMap((evaluation) => (evaluation === chosen ? [] : evaluation.reasons));
   return {
     kind: 'accepted',
@@ -272,8 +299,7 @@ function advise(
       ...about,
       account: chosen.of.account,
       model: chosen.of.model,
-      fallbackFrom:
-        chosen.candidate > 0 && first ? { account: first.account, model: first.model } : undefined,
+      fallbackFrom: fallbackFrom(command, chosen),
       estimate: estimateAnswer(chosen),
       budgets: chosen.places.map((place) => balance(place, ZERO)),
       skipped: skipped.length > 0 ? skipped : undefined,

@@ -1,6 +1,6 @@
 import { thresholdAlerts } from './alerts';
 import { answerFrom } from './answer-from';
-import { attemptData } from './attempt-data';
+import { accountData, attemptData } from './attempt-data';
 import type { RecordUsage } from './commands';
 import type { Context, Decision } from './decision';
 import type {
@@ -278,19 +278,45 @@ function charged(
   booking: Booking,
 ): UsageCharged {
   const { of, reservation, countedAtMs, countedRevision, state } = booking;
+  const told = chargeFigures(command, figures, booking.reserved, booking.held, booking.late);
   return {
     type: 'UsageCharged',
     data: {
-      ...attemptData(of),
-      ...chargeFigures(command, figures, booking.reserved, booking.held, booking.late),
-      chargeId: chargeId(revision, context.nonce),
-      reservationId: reservation?.id,
-      usageId: booking.usageId,
+      account: accountData(of.account),
+      attempt: of.attempt,
       bodyHash: command.bodyHash,
-      duplicateSend: booking.duplicateSend,
-      countedAt: toTime(countedAtMs),
-      reserved: reservation ? formatMoney(reservation.amount) : undefined,
       budgets: placesOf(state, of, countedAtMs, countedRevision).map(toBudgetPlace),
+      chargeId: chargeId(revision, context.nonce),
+      conversation: of.conversation,
+      cost: told.cost,
+      countedAt: toTime(countedAtMs),
+      duplicateSend: booking.duplicateSend,
+      error: told.error,
+      job: of.job,
+      late: told.late,
+      model: of.model,
+      modelId: of.modelId,
+      outcome: told.outcome,
+      overrun: told.overrun,
+      ownCost: told.ownCost,
+      priceId: told.priceId,
+      providerRequestId: told.providerRequestId,
+      quality: told.quality,
+      released: told.released,
+      reportedCost: told.reportedCost,
+      requestId: of.requestId,
+      reservationId: reservation?.id,
+      reserved: reservation ? formatMoney(reservation.amount) : undefined,
+      servedModel: told.servedModel,
+      servedTier: told.servedTier,
+      serviceTier: of.serviceTier,
+      subject: of.subject,
+      tags: of.tags,
+      unpriced: told.unpriced,
+      upstreamCost: told.upstreamCost,
+      usage: told.usage,
+      usageId: booking.usageId,
+      workload: of.workload,
     },
   };
 }

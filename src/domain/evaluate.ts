@@ -5,7 +5,7 @@ import { REFUSAL_CODES } from './events';
 import type { Reason } from './events';
 import { ZERO, formatMoney, money } from './money';
 import type { Money } from './money';
-import { bucketAt, placeIn, toBudgetPlace, within } from './places';
+import { bucketAt, placeIn, within } from './places';
 import type { Place } from './places';
 import { estimateUsage, parseRates, priceUsage, ratesFor } from './pricing';
 import { choosePrice } from './pricing-choice';
@@ -13,7 +13,7 @@ import type { PriceChoice } from './pricing-choice';
 import type { Rates } from './prices';
 import type { AttemptRecord, BucketState, BudgetState, LedgerState } from './state';
 import type { Usage } from './usage';
-import { recurs, toTime, windowKey } from './windows';
+import { recurs, toWindow, windowKey } from './windows';
 
 /** More matching budgets than this refuse a request (DESIGN 7, bounds). */
 export const MAX_BUDGETS = 64;
@@ -53,11 +53,11 @@ export function evaluate(
   const judged = judgeBudgets(state, of, amount, index, atMs);
   reasons.push(...judged.reasons);
   if (reasons.length > 1) reasons.sort((a, b) => rank(a) - rank(b));
-  return { candidate: index, of, usage, choice, amount, reasons, ...pick(judged) };
+  const { warnings, places, budgeted } = judged;
+  return { candidate: index, of, usage, choice, amount, reasons, warnings, places, budgeted };
 }
 
 const rank = (reason: Reason): number => REFUSAL_CODES.indexOf(reason.code);
-const pick = ({ warnings, places, budgeted }: Judgement) => ({ warnings, places, budgeted });
 
 function attemptRecord(
   command: CheckBudget,
@@ -230,18 +230,18 @@ function numbers(place: Place): Omit<Reason, 'code' | 'candidate'> {
 /** A place with its numbers, as they will be once `extra` more is held in it. */
 export function balance(place: Place, extra: Money): BudgetBalance {
   const bucket = bucketAt(place);
-  const { toMs, kind } = place.span;
-  const named = toBudgetPlace(place);
+  const { kind } = place.span;
+  const window = toWindow(place.span);
   return {
-    ...(named.bucket && { bucket: named.bucket }),
+    bucket: place.values,
     charged: formatMoney(bucket?.charged ?? 0n),
-    generation: named.generation,
+    generation: place.budget.generation,
     held: formatMoney((bucket?.held ?? 0n) + extra),
-    id: named.id,
+    id: place.budget.id,
     limit: formatMoney(place.budget.limit),
     remaining: formatMoney(roomIn(place) - extra),
-    ...(toMs !== undefined && recurs(kind) && { resetsAt: toTime(toMs) }),
-    ...(named.setAside !== undefined && { setAside: named.setAside }),
-    window: named.window,
+    resetsAt: recurs(kind) ? window.to : undefined,
+    setAside: place.setAside < 0 ? undefined : place.setAside,
+    window,
   };
 }

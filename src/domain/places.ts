@@ -50,10 +50,10 @@ export function placesOf(state: LedgerState, of: AttemptRecord, atMs: number, re
 /** As events name it. */
 export function toBudgetPlace(place: Place): BudgetPlace {
   return {
-    ...(place.values && { bucket: place.values }),
+    bucket: place.values,
     generation: place.budget.generation,
     id: place.budget.id,
-    ...(place.setAside >= 0 && { setAside: place.setAside }),
+    setAside: place.setAside < 0 ? undefined : place.setAside,
     window: toWindow(place.span),
   };
 }

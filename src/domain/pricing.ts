@@ -97,10 +97,8 @@ export function estimateUsage(
   { minOutputTokens, rates, embedding }: EstimateRules,
 ): Usage {
   const input = request.inputTokens ?? Math.ceil((request.inputChars ?? 0) / 4);
-  const usage: Partial<Record<UsageClass, number>> = {
-    outputTokens: embedding ? 0 : Math.max(request.maxOutputTokens ?? 0, minOutputTokens),
-  };
-  usage[inputClass(request.cacheWrite, rates)] = input;
+  const usage: Partial<Record<UsageClass, number>> = { [inputClass(request.cacheWrite, rates)]: input };
+  usage.outputTokens = embedding ? 0 : Math.max(request.maxOutputTokens ?? 0, minOutputTokens);
   for (const name of ANNOUNCED) {
     const count = request[name];
     if (count !== undefined && count > 0) usage[name] = count;

@@ -53,9 +53,10 @@ export function sealEvent(unsealed: Unsealed): { sealed: SealedBytes; recorded: 
     correlationId: unsealed.correlationId,
     hash,
     previousHash,
-    ...(unsealed.traceparent !== undefined && { traceparent: unsealed.traceparent }),
+    traceparent: unsealed.traceparent,
   };
-  const recorded = { ...event, at, id, ledger, metadata, revision, schemaVersion } as Recorded;
+  const { type, data } = event;
+  const recorded = { at, data, id, ledger, metadata, revision, schemaVersion, type } as Recorded;
   return { sealed: { id, type: event.type, revision, at: atMs, bytes }, recorded, hash };
 }
 

@@ -34,9 +34,18 @@ export function windowAt(rule: WindowRule, timezone: string, atMs: number): Time
   return calendar(timezone).spanAt(rule, atMs);
 }
 
+const written = new WeakMap<TimeSpan, Window>();
+
+/** As events name it; remembered, since the same few spans are named again and again. */
 export function toWindow(span: TimeSpan): Window {
-  if (span.fromMs === undefined || span.toMs === undefined) return { kind: span.kind };
-  return { kind: span.kind, from: toTime(span.fromMs), to: toTime(span.toMs) };
+  let window = written.get(span);
+  if (!window) {
+    const { fromMs, toMs: endMs, kind } = span;
+    const ends = fromMs !== undefined && endMs !== undefined;
+    window = ends ? { from: toTime(fromMs), kind, to: toTime(endMs) } : { kind };
+    written.set(span, window);
+  }
+  return window;
 }
 
 /** What tells windows of one generation apart: their beginning (a fixed `to` can be amended). */
