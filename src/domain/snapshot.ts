@@ -10,14 +10,17 @@ const MAP = '\u0000m';
 const SET = '\u0000s';
 
 /**
- * The state as JSON text. Map and set entries are sorted by key, so that equal states give equal texts,
- * whichever way they came about.
+ * The state as JSON text. Entries and keys are sorted, so that equal states give equal texts, whichever way they
+ * came about: the events of a live state have their keys in the order they were built in, those of a fold sorted.
  */
 export function serialiseState(state: LedgerState): string {
   return JSON.stringify({ ...state, index: undefined }, (_key, value: unknown) => {
     if (typeof value === 'bigint') return { [BIGINT]: value.toString() };
     if (value instanceof Map) return { [MAP]: [...(value as Map<string | number, unknown>)].sort(byKey) };
     if (value instanceof Set) return { [SET]: [...(value as Set<string>)].sort() };
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      return Object.fromEntries(Object.entries(value).sort(byKey));
+    }
     return value;
   });
 }
