@@ -17,7 +17,12 @@ const LONGEST_PAUSE_MS = 2_000;
  * Everything from a revision on, page by page, then live. Revisions are contiguous, so nothing can be skipped
  * (casebook 34): a hole is an error. What cannot be read is tried again until the signal (casebook 38).
  */
-export async function* followStream({ options, read, wakeUps, pollMs = 1_000 }: Followed): AsyncGenerator<StoredEvent[]> {
+export async function* followStream({
+  options,
+  read,
+  wakeUps,
+  pollMs = 1_000,
+}: Followed): AsyncGenerator<StoredEvent[]> {
   const { signal, batchSize = 1_000, onState } = options;
   let next = options.from;
   let news = true;
