@@ -11,6 +11,7 @@ import type { AppendRow } from './append-sql';
  */
 export class AppendConnection {
   private client: Promise<Client> | undefined;
+  private turn: Promise<void> = Promise.resolve();
   private closed = false;
 
   constructor(
@@ -18,7 +19,17 @@ export class AppendConnection {
     private readonly timeoutMs: number,
   ) {}
 
-  async append(
+  /** One at a time: the writers of all ledgers share the connection. */
+  append(ledger: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
+    const result = this.turn.then(() => this.appendNow(ledger, expectedRevision, events));
+    this.turn = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    return result;
+  }
+
+  private async appendNow(
     ledger: string,
     expectedRevision: number,
     events: readonly SealedEvent[],
