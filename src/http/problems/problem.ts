@@ -23,7 +23,12 @@ export class Problem extends Error {
 
 /** 400 with every fault at once. */
 export const invalidRequest = (faults: readonly Fault[]): Problem =>
-  new Problem(400, 'invalid_request', `${faults.length} fault${faults.length === 1 ? '' : 's'} in the request`, { faults });
+  new Problem(
+    400,
+    'invalid_request',
+    `${faults.length} fault${faults.length === 1 ? '' : 's'} in the request`,
+    { faults },
+  );
 
 /** Parses with a schema or throws a 400 that lists every fault by path and never echoes a value. */
 export function parsed<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
@@ -47,4 +52,5 @@ export function faultsOf(error: z.ZodError): Fault[] {
 }
 
 /** A field's name, unless it looks like anything but one: it may be a pasted key. */
-const shown = (key: string): string => (/^[A-Za-z][A-Za-z0-9_]{0,39}$/.test(key) && !/^sk/i.test(key) ? key : '(unknown field)');
+const shown = (key: string): string =>
+  /^[A-Za-z][A-Za-z0-9_]{0,39}$/.test(key) && !/^sk/i.test(key) ? key : '(unknown field)';

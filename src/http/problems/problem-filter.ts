@@ -1,0 +1,96 @@
+import { STATUS_CODES } from 'node:http';
+import { Catch, HttpException } from '@nestjs/common';
+import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
+import type { FastifyReply } from 'fastify';
+import { InvalidCursorError } from '../../read-models/paging';
+import { HistoryBusyError } from '../../queries/history/history-reader';
+import { QueryError } from '../../queries/query-errors';
+import { unavailable } from '../respond';
+import { Problem } from './problem';
+
+/** Tells of errors nobody expected: their text goes to the log, never to the caller. */
+export type ReportError = (error: unknown) => void;
+
+/** Writes every error as application/problem+json. */
+@Catch()
+export class ProblemFilter implements ExceptionFilter {
+  constructor(private readonly report: ReportError) {}
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const reply = host.switchToHttp().getResponse<FastifyReply>();
+    if (!reply.sent) sendProblem(reply, problemFrom(error, this.report));
+  }
+}
+
+export function sendProblem(reply: FastifyReply, problem: Problem): void {
+  const { status, headers } = problem;
+  void reply
+    .code(status)
+    .headers(headers)
+    .type('application/problem+json')
+    .send(JSON.stringify(problemBody(problem)));
+}
+
+export const problemBody = ({ status, code, detail, members }: Problem): Record<string, unknown> => ({
+  type: `/problems/${code}`,
+  title: status === 402 ? 'Budget refused' : (STATUS_CODES[status] ?? 'Error'),
+  status,
+  detail,
+  code,
+  ...members,
+});
+
+/** Errors of the framework carry no values of the request into the answer. */
+export function problemFrom(error: unknown, report: ReportError): Problem {
+  if (error instanceof Problem) return error;
+  const busy = unavailable(error);
+  if (busy) return busy;
+  const asked = queryProblem(error);
+  if (asked) return asked;
+  if (error instanceof InvalidCursorError) {
+    return new Problem(400, 'invalid_request', 'the cursor is not one of ours', {
+      faults: [{ path: 'cursor', message: 'is not one of ours' }],
+    });
+  }
+  const status = statusOf(error);
+  if (status === undefined || status >= 500) {
+    report(error);
+    return new Problem(
+      500,
+      'internal_error',
+      'something went wrong on our side; nothing can be said about the outcome',
+      { outcome: 'unknown' },
+    );
+  }
+  const [code, detail] = PLAIN[status] ?? ['invalid_request', 'the request cannot be read'];
+  const members = status === 400 ? { faults: [{ path: '', message: detail }] } : {};
+  return new Problem(status, code, detail, members);
+}
+
+function queryProblem(error: unknown): Problem | undefined {
+  const later = { 'retry-after': '1' };
+  if (error instanceof HistoryBusyError) return new Problem(503, 'overloaded', error.message, {}, later);
+  if (!(error instanceof QueryError)) return undefined;
+  switch (error.code) {
+    case 'position_ahead':
+      return new Problem(400, error.code, error.message);
+    case 'projection_behind':
+      return new Problem(503, error.code, error.message, {}, later);
+    default:
+      return new Problem(404, error.code, error.message);
+  }
+}
+
+const PLAIN: Readonly<Record<number, readonly [string, string]>> = {
+  400: ['invalid_request', 'the body is not JSON'],
+  404: ['not_found', 'there is nothing at this path'],
+  405: ['method_not_allowed', 'this path does not take this method'],
+  413: ['body_too_large', 'the body is too large'],
+  415: ['unsupported_media_type', 'the body must be application/json'],
+};
+
+function statusOf(error: unknown): number | undefined {
+  if (error instanceof HttpException) return error.getStatus();
+  const status = (error as { statusCode?: unknown } | null)?.statusCode;
+  return typeof status === 'number' ? status : undefined;
+}

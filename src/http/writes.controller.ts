@@ -1,0 +1,264 @@
+import { Body, Controller, Delete, Inject, Param, Post, Put, Req, Res } from '@nestjs/common';
+import { CommandBus } from '@nestjs/cqrs';
+import type { FastifyReply } from 'fastify';
+import { z } from 'zod';
+import {
+  ChangeSettingsMessage,
+  CheckBudgetMessage,
+  CorrectChargeMessage,
+  DefineBudgetMessage,
+  ExtendReservationMessage,
+  OpenLedgerMessage,
+  RecordUsageMessage,
+  ReleaseReservationMessage,
+  RetireBudgetMessage,
+  RetirePriceMessage,
+  SetPriceMessage,
+} from '../commands/messages';
+import type { LedgerMessage } from '../commands/messages';
+import type { Command } from '../domain/commands';
+import type { ActingRequest } from './auth/auth';
+import { originOf } from './origin';
+import { problemBody, problemFrom } from './problems/problem-filter';
+import { Problem, invalidRequest, parsed } from './problems/problem';
+import { toHttp } from './respond';
+import type { HttpAnswer } from './respond';
+import { checkBudget } from './schemas/check';
+import { budget, definitionOf, openLedger, price, settings } from './schemas/policy';
+import { identifier, label, provider, slug } from './schemas/primitives';
+import { correction, extend, nothing, recordUsage } from './schemas/usage';
+import { bodyHashOf, toCheckBudget, toRecordUsage } from './translate';
+
+/** How an unexpected error is told to whoever keeps the log. */
+export const REPORT_ERROR = Symbol('report-error');
+
+const bulk = z.strictObject({
+  items: z.array(z.unknown()).min(1, 'is empty').max(1_000, 'has more than 1000 items'),
+});
+const named = (body: unknown, path: string, schema: z.ZodType<string>): string =>
+  parsed(z.object({ [path]: schema }), { [path]: body })[path] ?? '';
+
+/** Commands over HTTP: a validated body becomes a command, its outcome a status and a body. */
+@Controller('v1/ledgers/:ledger')
+export class WritesController {
+  constructor(
+    @Inject(CommandBus) private readonly bus: CommandBus,
+    @Inject(REPORT_ERROR) private readonly report: (error: unknown) => void,
+  ) {}
+
+  @Post('check-budget')
+  async checkBudget(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    send(reply, await this.check(ledger, body, request));
+  }
+
+  @Post('record-usage')
+  async recordUsage(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    send(reply, await this.record(ledger, body, request));
+  }
+
+  @Post('check-budget/bulk')
+  async checkMany(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    send(reply, await this.each(body, (item) => this.check(ledger, item, request)));
+  }
+
+  @Post('record-usage/bulk')
+  async recordMany(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    send(reply, await this.each(body, (item) => this.record(ledger, item, request)));
+  }
+
+  @Post('reservations/:id/release')
+  async release(
+    @Param('ledger') ledger: string,
+    @Param('id') id: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    parsed(nothing, body);
+    const reservationId = named(id, 'id', identifier);
+    const command = { type: 'ReleaseReservation', reservationId } as const;
+    send(reply, await this.execute(new ReleaseReservationMessage(ledger, command, originOf(request))));
+  }
+
+  @Post('reservations/:id/extend')
+  async extend(
+    @Param('ledger') ledger: string,
+    @Param('id') id: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { ttlSeconds } = parsed(extend, body);
+    const command = {
+      type: 'ExtendReservation',
+      reservationId: named(id, 'id', identifier),
+      ttlSeconds,
+    } as const;
+    send(reply, await this.execute(new ExtendReservationMessage(ledger, command, originOf(request))));
+  }
+
+  @Post('charges/:id/corrections')
+  async correct(
+    @Param('ledger') ledger: string,
+    @Param('id') id: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const read = parsed(correction, body);
+    const command = {
+      type: 'CorrectCharge',
+      chargeId: named(id, 'id', identifier),
+      ...read,
+      bodyHash: bodyHashOf(read),
+    } as const;
+    send(reply, await this.execute(new CorrectChargeMessage(ledger, command, originOf(request))));
+  }
+
+  @Put()
+  async open(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const command = { type: 'OpenLedger', settings: parsed(openLedger, body)?.settings ?? {} } as const;
+    const answer = await this.execute(
+      new OpenLedgerMessage(named(ledger, 'ledger', slug), command, originOf(request)),
+    );
+    send(reply, { ...answer, body: { ledger, ...(answer.body as object) } });
+  }
+
+  @Put('settings')
+  async settings(
+    @Param('ledger') ledger: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const command = { type: 'ChangeSettings', settings: parsed(settings, body) } as const;
+    send(reply, await this.execute(new ChangeSettingsMessage(ledger, command, originOf(request))));
+  }
+
+  @Put('budgets/:id')
+  async define(
+    @Param('ledger') ledger: string,
+    @Param('id') id: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    named(id, 'id', slug);
+    const read = parsed(budget, body);
+    if (read.id !== undefined && read.id !== id)
+      throw invalidRequest([{ path: 'id', message: 'is not the id in the path' }]);
+    const command = {
+      type: 'DefineBudget',
+      budget: definitionOf(id, read),
+      countFrom: read.countFrom,
+    } as const;
+    send(reply, await this.execute(new DefineBudgetMessage(ledger, command, originOf(request))));
+  }
+
+  @Delete('budgets/:id')
+  async retire(
+    @Param('ledger') ledger: string,
+    @Param('id') id: string,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const command = { type: 'RetireBudget', id: named(id, 'id', slug) } as const;
+    send(reply, await this.execute(new RetireBudgetMessage(ledger, command, originOf(request))));
+  }
+
+  @Put('prices/:provider/:model')
+  async setPrice(
+    @Param('ledger') ledger: string,
+    @Param('provider') by: string,
+    @Param('model') model: string,
+    @Body() body: unknown,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const of = { provider: named(by, 'provider', provider), model: named(model, 'model', label) };
+    const command = { type: 'SetPrice', ...of, ...parsed(price, body), origin: 'operator' } as const;
+    send(reply, await this.execute(new SetPriceMessage(ledger, command, originOf(request))));
+  }
+
+  @Delete('prices/:provider/:model')
+  async retirePrice(
+    @Param('ledger') ledger: string,
+    @Param('provider') by: string,
+    @Param('model') model: string,
+    @Req() request: ActingRequest,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const of = { provider: named(by, 'provider', provider), model: named(model, 'model', label) };
+    send(
+      reply,
+      await this.execute(new RetirePriceMessage(ledger, { type: 'RetirePrice', ...of }, originOf(request))),
+    );
+  }
+
+  private check(ledger: string, body: unknown, request: ActingRequest): Promise<HttpAnswer> {
+    return this.execute(
+      new CheckBudgetMessage(ledger, toCheckBudget(parsed(checkBudget, body)), originOf(request)),
+    );
+  }
+
+  private record(ledger: string, body: unknown, request: ActingRequest): Promise<HttpAnswer> {
+    return this.execute(
+      new RecordUsageMessage(ledger, toRecordUsage(parsed(recordUsage, body)), originOf(request)),
+    );
+  }
+
+  private async execute(message: LedgerMessage<Command>): Promise<HttpAnswer> {
+    return toHttp(await this.bus.execute(message));
+  }
+
+  /** Every item is answered on its own, with its own status. */
+  private async each(body: unknown, one: (item: unknown) => Promise<HttpAnswer>): Promise<HttpAnswer> {
+    const { items } = parsed(bulk, body);
+    const results = await Promise.all(
+      items.map(async (item) => {
+        try {
+          const { status, body: answered, headers } = await one(item);
+          return { status, replayed: headers ? true : undefined, body: answered };
+        } catch (error) {
+          const problem = error instanceof Problem ? error : problemFrom(error, this.report);
+          return {
+            status: problem.status,
+            replayed: 'idempotent-replayed' in problem.headers || undefined,
+            body: problemBody(problem),
+          };
+        }
+      }),
+    );
+    return { status: 200, body: { results } };
+  }
+}
+
+function send(reply: FastifyReply, { status, body, headers }: HttpAnswer): void {
+  if (headers) void reply.headers(headers);
+  void reply.code(status).send(body);
+}

@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+import { pino } from 'pino';
+import type { Logger } from 'pino';
+import { bootService } from './boot';
+import type { Service } from './boot';
+import { ConfigError, loadConfig } from './config/config';
+import type { Config } from './config/config';
+import { PolicyError } from './policy/apply-policy';
+
+function loggerOf({ logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>): Logger {
+  const pretty = {
+    target: 'pino-pretty',
+    options: { ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' },
+  };
+  return pino({ level: logLevel, ...(logFormat === 'pretty' && { transport: pretty }) });
+}
+
+function announce(logger: Logger, config: Config, { url, adminKey, dataDir, budgeted }: Service): void {
+  logger.info({ url }, `Spend Ledger listens on ${url} (docs at ${url}/docs)`);
+  if (dataDir !== undefined) logger.info({ dataDir }, `its PostgreSQL keeps its data in ${dataDir}`);
+  if (adminKey?.created !== undefined) {
+    // Not through the logger: logs are kept and copied, and this is shown once.
+    process.stderr.write(
+      `\n  The admin key, shown this once and kept in ${adminKey.file}:\n  ${adminKey.created}\n\n`,
+    );
+  } else if (adminKey) logger.info(`the admin key is the one in ${adminKey.file}`);
+  if (config.auth === 'off') logger.warn('AUTH=off: everybody on this machine may do everything');
+  if (!budgeted) logger.warn('no budget is defined: nothing will be refused');
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig(process.env, process.stdout.isTTY);
+  const logger = loggerOf(config);
+  process.on('uncaughtException', (error) => {
+    logger.fatal({ err: error }, 'an error nobody caught ends the service');
+    process.exit(1);
+  });
+  const service = await bootService(config, logger);
+  announce(logger, config, service);
+  process.send?.({ url: service.url });
+  let stopping = false;
+  const stop = (signal: NodeJS.Signals): void => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    logger.info(`${signal}: finishing what was accepted`);
+    void service.stop().then(() => {
+      logger.info('stopped');
+      process.exit(0);
+    });
+  };
+  process.on('SIGTERM', stop).on('SIGINT', stop);
+}
+
+main().catch((error: unknown) => {
+  const known = error instanceof ConfigError || error instanceof PolicyError;
+  process.stderr.write(
+    `${known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
+  process.exit(1);
+});
