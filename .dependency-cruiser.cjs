@@ -83,7 +83,7 @@ module.exports = {
       ],
     ),
     onlyFrom('nest', 'the framework stays at the edge', packageNamed('@nestjs/[^/]+'), [
-      '^src/main\\.ts$',
+      '^src/(main|boot)\\.ts$',
       '^src/(commands|queries|http)/',
       '\\.module\\.ts$',
     ]),

@@ -20,10 +20,12 @@ import { applyPolicy, readPolicy } from './policy/apply-policy';
 import { DatabaseClock } from './postgres/clock';
 import { openConfiguredDatabase } from './postgres/configured-database';
 import type { Log } from './postgres/log';
+import type { Database } from './postgres/pool';
 import { readStoreTime } from './postgres/store-time';
 import { createCatalogue, listPrices } from './prices/catalogue';
 import { HistoryReader } from './queries/history/history-reader';
 import { ReadServices } from './queries/read-services';
+import { BudgetQueries } from './read-models/budgets/budget-queries';
 import type { EventSource } from './read-models/event-source';
 import { READ_MODELS } from './read-models/read-models';
 import { Projection } from './read-models/runner/projection';
@@ -46,6 +48,8 @@ export interface Service {
 
 const unzip = promisify(gunzip);
 const DISCOVER_LEDGERS_MS = 2_000;
+/** How long a start waits for the read models before it says what they hold. */
+const CATCH_UP_MS = 2_000;
 
 const logTo = (logger: Logger): Log => ({
   info: (message, fields) => {
@@ -56,6 +60,28 @@ const logTo = (logger: Logger): Log => ({
   },
 });
 
+/** What has to be ended, newest first. */
+class Teardown {
+  private readonly steps: (() => unknown)[] = [];
+
+  constructor(private readonly log: Log) {}
+
+  add(step: () => unknown): void {
+    this.steps.unshift(step);
+  }
+
+  /** What fails on the way does not keep the rest running. */
+  async run(): Promise<void> {
+    for (const step of this.steps.splice(0)) {
+      try {
+        await step();
+      } catch (error) {
+        this.log.warn('a part of the service could not be ended cleanly', { error: String(error) });
+      }
+    }
+  }
+}
+
 /** Composes the whole service and listens. `beforeListen` may add routes of its own (the benchmark's no-op). */
 export async function bootService(
   config: Config,
@@ -63,104 +89,100 @@ export async function bootService(
   beforeListen: (app: NestFastifyApplication) => void = () => undefined,
 ): Promise<Service> {
   const log = logTo(logger);
-  const opened = await openConfiguredDatabase(config, log);
-  const { database } = opened;
-  const undo: (() => Promise<unknown> | void)[] = [() => opened.stop()];
+  const teardown = new Teardown(log);
   try {
-    const { pool } = database;
-    const clock = new DatabaseClock({ readStoreTime: () => readStoreTime(pool) });
-    await clock.refresh();
-    clock.start();
-    undo.unshift(() => {
-      clock.stop();
-    });
-    const store = new PostgresEventStore({
-      pool,
-      connect: () => database.connect(),
-      schema: database.schema,
-    });
-    undo.unshift(() => store.close());
-    const storage = new PostgresWriterStorage(pool);
-    const writers = new Writers({
-      store,
-      storage,
-      clock,
-      catalogue: createCatalogue(),
-      decider: LEDGER_DECIDER,
-      log,
-    });
-    const projection = new Projection({
-      models: READ_MODELS,
-      source: sourceOf(store, writers),
-      connect: () => database.connect(),
-      pool,
-      schema: database.schema,
-      log,
-    });
-    undo.unshift(() => projection.stop());
-    undo.unshift(() => writers.close());
-    await openLedgers(writers, config);
-    const following = await follow(writers, projection);
-    undo.unshift(following.stop);
-    const history = new HistoryReader({
-      store,
-      snapshot: snapshotsOf(storage),
-      totals: (ledger) => readTotals(pool, ledger),
-    });
-    undo.unshift(() => history.close());
-    const streams = new OpenStreams();
-    const reads: ReadServices = {
-      store,
-      pool,
-      projection,
-      history,
-      listPrices,
-      now: () => clock.now(),
-      exists: following.exists,
-    };
-    const report = (error: unknown): void => {
-      logger.error({ err: error }, 'an unexpected error');
-    };
-    const keys = new KeyStorage(pool);
-    const adminKey = config.auth === 'keys' ? await ensureAdminKey(keys, config.dataDir) : undefined;
-    const authenticate = config.auth === 'keys' ? await byKeys(keys) : byLoopback();
-    const app = await createServer({
-      module: AppModule.of({ gateway: writers, reads, streams, report }),
-      authenticate,
-      report,
-    });
-    beforeListen(app);
-    await app.listen(config.port, config.host);
-    undo.unshift(async () => {
-      streams.closeAll();
-      await app.close();
-    });
-    const { rows } = await pool.query<{ n: string }>(
-      "SELECT count(*) AS n FROM events WHERE type = 'BudgetDefined' AND ledger = 'main' AND revision < 10000",
-    );
-    return {
-      url: await app.getUrl(),
-      app,
-      adminKey,
-      dataDir: opened.embedded?.dataDir,
-      budgeted: Number(rows[0]?.n) > 0,
-      stop: () => unwind(undo, log),
-    };
+    return await compose(config, logger, log, teardown, beforeListen);
   } catch (error) {
-    await unwind(undo, log);
+    await teardown.run();
     throw error;
   }
 }
 
-/** Everything that was begun is ended, newest first; what fails on the way does not keep the rest running. */
-async function unwind(undo: readonly (() => Promise<unknown> | void)[], log: Log): Promise<void> {
-  for (const step of undo) {
-    try {
-      await step();
-    } catch (error) {
-      log.warn('a part of the service could not be ended cleanly', { error: String(error) });
-    }
-  }
+async function compose(
+  config: Config,
+  logger: Logger,
+  log: Log,
+  teardown: Teardown,
+  beforeListen: (app: NestFastifyApplication) => void,
+): Promise<Service> {
+  const opened = await openConfiguredDatabase(config, log);
+  teardown.add(() => opened.stop());
+  const ledger = await composeLedger(opened.database, config, log, teardown);
+  const report = (error: unknown): void => {
+    logger.error({ err: error }, 'an unexpected error');
+  };
+  const { pool } = opened.database;
+  const keys = new KeyStorage(pool);
+  const adminKey = config.auth === 'keys' ? await ensureAdminKey(keys, config.dataDir) : undefined;
+  const authenticate = config.auth === 'keys' ? await byKeys(keys) : byLoopback();
+  const streams = new OpenStreams();
+  const module = AppModule.of({ gateway: ledger.writers, reads: ledger.reads, streams, report });
+  const app = await createServer({ module, authenticate, report });
+  beforeListen(app);
+  teardown.add(async () => {
+    streams.closeAll();
+    await app.close();
+  });
+  await app.listen(config.port, config.host);
+  return {
+    url: await app.getUrl(),
+    app,
+    adminKey,
+    dataDir: opened.embedded?.dataDir,
+    budgeted: (await new BudgetQueries(pool).list('main', ledger.reads.now(), { limit: 1 })).data.length > 0,
+    stop: () => teardown.run(),
+  };
+}
+
+/** The ledgers' own parts: clock, log, writers, read models, history. */
+async function composeLedger(database: Database, config: Config, log: Log, teardown: Teardown) {
+  const { pool, schema } = database;
+  const connect = () => database.connect();
+  const clock = new DatabaseClock({ readStoreTime: () => readStoreTime(pool) });
+  await clock.refresh();
+  clock.start();
+  teardown.add(() => {
+    clock.stop();
+  });
+  const store = new PostgresEventStore({ pool, connect, schema });
+  teardown.add(() => store.close());
+  const storage = new PostgresWriterStorage(pool);
+  const writers = new Writers({
+    store,
+    storage,
+    clock,
+    catalogue: createCatalogue(),
+    decider: LEDGER_DECIDER,
+    log,
+  });
+  const projection = new Projection({
+    models: READ_MODELS,
+    source: sourceOf(store, writers),
+    connect,
+    pool,
+    schema,
+    log,
+  });
+  teardown.add(() => projection.stop());
+  teardown.add(() => writers.close());
+  await openLedgers(writers, config);
+  const following = await follow(writers, projection);
+  teardown.add(following.stop);
+  await projection.waitFor('main', (await store.head('main'))?.revision ?? -1, CATCH_UP_MS, ['budgets']);
+  const totals = (ledger: string) => readTotals(pool, ledger);
+  const history = new HistoryReader({ store, snapshot: snapshotsOf(storage), totals });
+  teardown.add(() => history.close());
+  const { exists } = following;
+  const reads: ReadServices = {
+    store,
+    pool,
+    projection,
+    history,
+    listPrices,
+    now: () => clock.now(),
+    exists,
+  };
+  return { writers, reads };
 }
 
 /** The log as read models see it: what the writer has confirmed just now, and the log behind it. */

@@ -33,10 +33,13 @@ export async function* followStream({
     rouse?.();
   });
   const stop = () => rouse?.();
+  // Asked as functions, since both change while this generator sleeps.
+  const ended = () => signal.aborted;
+  const hasNews = () => news;
   signal.addEventListener('abort', stop);
   try {
     onState?.('catching-up');
-    while (!signal.aborted) {
+    while (!ended()) {
       news = false;
       let events: StoredEvent[];
       try {
@@ -49,20 +52,20 @@ export async function* followStream({
       }
       pause = FIRST_PAUSE_MS;
       assertContiguous(events, next);
-      if (events.length > 0 && !signal.aborted) {
+      if (events.length > 0 && !ended()) {
         next += events.length;
         yield events;
         continue;
       }
       onState?.('live');
-      if (!news) {
+      if (!hasNews()) {
         await new Promise<void>((resolve) => {
           const timer = setTimeout(resolve, pollMs);
           rouse = () => {
             clearTimeout(timer);
             resolve();
           };
-          if (news || signal.aborted) rouse();
+          if (hasNews() || ended()) rouse();
         });
         rouse = undefined;
       }

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import * as reads from './reads/query-schemas';
-import { checkBudget } from './schemas/check';
-import { budget, openLedger, price, settings } from './schemas/policy';
-import { correction, extend, recordUsage } from './schemas/usage';
+import { checkBudget } from '../schemas/check';
+import { budget, openLedger, price, settings } from '../schemas/policy';
+import { correction, extend, recordUsage } from '../schemas/usage';
 
 interface Route {
   readonly method: 'get' | 'post' | 'put' | 'delete';

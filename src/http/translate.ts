@@ -5,8 +5,8 @@ import type { Candidate, CheckBudget, RecordUsage, ReportedError } from '../doma
 import { decimalUsd, normaliseUsage } from '../domain/provider-usage';
 import type { NormalisedUsage } from '../domain/provider-usage';
 import { invalidRequest } from './problems/problem';
-import type { CheckBudgetBody } from './schemas/check';
-import type { RecordUsageBody } from './schemas/usage';
+import type { CheckBudgetBody } from '../schemas/check';
+import type { RecordUsageBody } from '../schemas/usage';
 
 /** What tells a repeat from a conflict: the body as it was understood, defaults filled in, whatever its order. */
 export const bodyHashOf = (body: unknown): string =>

@@ -23,10 +23,10 @@ import { problemBody, problemFrom } from './problems/problem-filter';
 import { Problem, invalidRequest, parsed } from './problems/problem';
 import { toHttp } from './respond';
 import type { HttpAnswer } from './respond';
-import { checkBudget } from './schemas/check';
-import { budget, definitionOf, openLedger, price, settings } from './schemas/policy';
-import { identifier, label, provider, slug } from './schemas/primitives';
-import { correction, extend, nothing, recordUsage } from './schemas/usage';
+import { checkBudget } from '../schemas/check';
+import { budget, definitionOf, openLedger, price, settings } from '../schemas/policy';
+import { identifier, label, provider, slug } from '../schemas/primitives';
+import { correction, extend, nothing, recordUsage } from '../schemas/usage';
 import { bodyHashOf, toCheckBudget, toRecordUsage } from './translate';
 
 /** How an unexpected error is told to whoever keeps the log. */

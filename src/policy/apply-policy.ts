@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import type { Command } from '../domain/commands';
-import { faultsOf } from '../http/problems/problem';
-import { budget, definitionOf, price, settings } from '../http/schemas/policy';
-import { label, provider, slug } from '../http/schemas/primitives';
+import { faultsOf } from '../schemas/faults';
+import { budget, definitionOf, price, settings } from '../schemas/policy';
+import { label, provider, slug } from '../schemas/primitives';
 import type { CommandGateway } from '../writer/submission';
 
 const policy = z.strictObject({

@@ -6,7 +6,7 @@ import type { ModelInfo, ModelPrice, TieredPrices } from '@pydantic/genai-prices
 import { canonicalJson } from '../domain/canonical-json';
 import { formatMoney, parseMoney } from '../domain/money';
 import { decimalUsd } from '../domain/provider-usage';
-import type { Catalogue, CatalogueMatch, Price, PricedClass, RateText, RatesText } from '../domain/prices';
+import type { Catalogue, CatalogueMatch, Price, PricedClass, RateText } from '../domain/prices';
 
 /** The catalogue's own names of providers, where they are not ours. */
 const CATALOGUE_IDS: Readonly<Record<string, string>> = {
@@ -92,7 +92,7 @@ function priceOf(provider: string, model: ModelInfo, listed: ModelPrice): Price 
     model: model.id,
     source: 'catalogue',
     origin: derived ? `${ORIGIN}; one-hour cache writes taken as 2 × input` : ORIGIN,
-    rates: rates as RatesText,
+    rates: rates,
     ...(embedding && { embedding }),
   };
 }

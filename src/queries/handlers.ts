@@ -62,7 +62,7 @@ function answers<R, Q extends LedgerQuery<R>>(
   models: readonly string[],
   answer: (services: ReadServices, query: Q) => Promise<R>,
 ): Type<IQueryHandler> {
-  @QueryHandler(query as never)
+  @QueryHandler(query)
   class LedgerQueryHandler {
     constructor(@Inject(ReadServices) private readonly services: ReadServices) {}
 
@@ -71,7 +71,7 @@ function answers<R, Q extends LedgerQuery<R>>(
       return answer(this.services, asked);
     }
   }
-  return LedgerQueryHandler as Type<IQueryHandler>;
+  return LedgerQueryHandler;
 }
 
 const settingsOf = async ({ pool }: ReadServices, ledger: string): Promise<Settings> =>

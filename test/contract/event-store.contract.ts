@@ -26,8 +26,11 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
   let store: EventStore;
   let ledger: string;
 
-  beforeEach(async () => {
-    store ??= await open();
+  beforeAll(async () => {
+    store = await open();
+  });
+
+  beforeEach(() => {
     ledger = `l-${randomUUID().slice(0, 8)}`;
   });
 

@@ -12,7 +12,7 @@ import { batch, eventStoreContract, take } from './event-store.contract';
 const quiet = { info: () => undefined, warn: () => undefined };
 
 describe('the log in PostgreSQL', () => {
-  let database: TestDatabase;
+  let database: TestDatabase | undefined;
   const opened: { store: PostgresEventStore; database: Database }[] = [];
 
   const open = async (appendTimeoutMs = 5_000): Promise<PostgresEventStore> => {
@@ -39,7 +39,7 @@ describe('the log in PostgreSQL', () => {
       await store.close();
       await own.close();
     }
-    await database.drop();
+    await database?.drop();
   });
 
   eventStoreContract(open);

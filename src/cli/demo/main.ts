@@ -22,7 +22,7 @@ function startService(dataDir: string): { service: ChildProcess; url: Promise<st
       AUTH: 'off',
       HOST: '127.0.0.1',
       PORT: process.env['PORT'] ?? '0',
-      LOG_LEVEL: 'warn',
+      LOG_LEVEL: 'error',
       DATABASE_URL: '',
       POLICY_FILE: '',
       DAILY_LIMIT: '',

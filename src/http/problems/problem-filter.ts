@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { Catch, HttpException } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { InvalidCursorError } from '../../read-models/paging';
+import { InvalidCursorError } from '../../queries/answers';
 import { HistoryBusyError } from '../../queries/history/history-reader';
 import { QueryError } from '../../queries/query-errors';
 import { unavailable } from '../respond';

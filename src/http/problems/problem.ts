@@ -1,10 +1,6 @@
 import type { z } from 'zod';
-
-export interface Fault {
-  /** Where, as a dotted path; never a value. */
-  readonly path: string;
-  readonly message: string;
-}
+import { faultsOf } from '../../schemas/faults';
+import type { Fault } from '../../schemas/faults';
 
 /** An answer of RFC 9457, thrown anywhere in http/ and written by the one exception filter. */
 export class Problem extends Error {
@@ -36,21 +32,3 @@ export function parsed<S extends z.ZodType>(schema: S, input: unknown): z.output
   if (result.success) return result.data;
   throw invalidRequest(faultsOf(result.error));
 }
-
-/** Paths and messages of a zod error. Unknown fields are named by count only where their name could be a secret. */
-export function faultsOf(error: z.ZodError): Fault[] {
-  return error.issues.flatMap((issue): Fault[] => {
-    const path = issue.path.map(String).join('.');
-    if (issue.code === 'unrecognized_keys') {
-      return issue.keys.map((key) => ({
-        path: path === '' ? shown(key) : `${path}.${shown(key)}`,
-        message: 'is not a known field',
-      }));
-    }
-    return [{ path, message: issue.message }];
-  });
-}
-
-/** A field's name, unless it looks like anything but one: it may be a pasted key. */
-const shown = (key: string): string =>
-  /^[A-Za-z][A-Za-z0-9_]{0,39}$/.test(key) && !/^sk/i.test(key) ? key : '(unknown field)';

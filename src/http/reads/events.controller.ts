@@ -112,16 +112,16 @@ export class EventsController {
     after: number,
     { signal }: AbortController,
   ): AsyncGenerator<string> {
-    const batches = this.services.store
-      .subscribe(ledger, { from: after + 1, signal, batchSize: 500 })
-      [Symbol.asyncIterator]();
+    const live = this.services.store.subscribe(ledger, { from: after + 1, signal, batchSize: 500 });
+    const batches = live[Symbol.asyncIterator]();
     yield ': live\n\n';
     let pending = batches.next();
     let beat = heartbeat(signal);
-    while (!signal.aborted) {
+    const ended = () => signal.aborted;
+    while (!ended()) {
       const batch = await Promise.race([pending, beat]);
       if (batch === 'heartbeat') {
-        if (!signal.aborted) yield ': still here\n\n';
+        if (!ended()) yield ': still here\n\n';
         beat = heartbeat(signal);
       } else if (batch.done) return;
       else {

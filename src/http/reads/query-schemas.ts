@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { CURRENT_SCHEMA_VERSION } from '../../domain/upcast';
 import type { EventType } from '../../domain/events';
-import { SPEND_DIMENSIONS } from '../../read-models/spend/spend-queries';
-import type { SpendDimension } from '../../read-models/spend/spend-queries';
+import { SPEND_DIMENSIONS } from '../../queries/answers';
+import type { SpendDimension } from '../../queries/answers';
 import { TAG_KEY } from '../../domain/identifiers';
-import { fingerprint, identifier, label, provider, time } from '../schemas/primitives';
+import { fingerprint, identifier, label, provider, time } from '../../schemas/primitives';
 
 const revision = z.coerce
   .number()

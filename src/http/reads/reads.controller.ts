@@ -16,7 +16,7 @@ import {
   ListReservations,
   Verify,
 } from '../../queries/messages';
-import type { BudgetView } from '../../read-models/budgets/budget-queries';
+import type { BudgetView } from '../../queries/answers';
 import { parsed } from '../problems/problem';
 import * as schemas from './query-schemas';
 

@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { isFingerprint } from '../../domain/attempt';
-import { SLUG, TAG_KEY } from '../../domain/identifiers';
-import { MAX_AMOUNT, isMoney, parseMoney } from '../../domain/money';
-import { MAX_COUNT } from '../../domain/usage';
+import { isFingerprint } from '../domain/attempt';
+import { SLUG, TAG_KEY } from '../domain/identifiers';
+import { MAX_AMOUNT, isMoney, parseMoney } from '../domain/money';
+import { MAX_COUNT } from '../domain/usage';
 
 /** NUL and lone surrogates would fail a whole batch in the store: they stop here. */
+// eslint-disable-next-line no-control-regex -- NUL is what it looks for
 const isStorable = (text: string): boolean => !/[\u0000\p{Surrogate}]/u.test(text);
 
 const text = (longest: number) =>

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Dimension } from '../../domain/attempt';
-import { DEFAULT_MAX_BUCKETS, DEFAULT_THRESHOLDS } from '../../domain/budget';
-import type { BudgetDefinition } from '../../domain/budget';
-import { TAG_KEY } from '../../domain/identifiers';
-import { formatMoney, parseMoney } from '../../domain/money';
-import type { RatesText } from '../../domain/prices';
-import { validateRates } from '../../domain/pricing';
+import type { Dimension } from '../domain/attempt';
+import { DEFAULT_MAX_BUCKETS, DEFAULT_THRESHOLDS } from '../domain/budget';
+import type { BudgetDefinition } from '../domain/budget';
+import { TAG_KEY } from '../domain/identifiers';
+import { formatMoney, parseMoney } from '../domain/money';
+import type { RatesText } from '../domain/prices';
+import { validateRates } from '../domain/pricing';
 import { amount, count, fingerprint, label, provider, slug, tags, time, ttlSeconds } from './primitives';
 
 export const match = z

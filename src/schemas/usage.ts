@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { USAGE_CLASSES } from '../../domain/usage';
-import type { UsageClass } from '../../domain/usage';
+import { USAGE_CLASSES } from '../domain/usage';
+import type { UsageClass } from '../domain/usage';
 import {
   account,
   amount,
