@@ -47,6 +47,8 @@ export interface Service {
 }
 
 const unzip = promisify(gunzip);
+const DRAIN_EVERY_MS = 25;
+const DRAIN_WITHIN_MS = 10_000;
 const DISCOVER_LEDGERS_MS = 2_000;
 /** How long a start waits for the read models before it says what they hold. */
 const CATCH_UP_MS = 2_000;
@@ -121,7 +123,7 @@ async function compose(
   beforeListen(app);
   teardown.add(async () => {
     streams.closeAll();
-    await app.close();
+    await drain(app);
   });
   await app.listen(config.port, config.host);
   return {
@@ -132,6 +134,26 @@ async function compose(
     budgeted: (await new BudgetQueries(pool).list('main', ledger.reads.now(), { limit: 1 })).data.length > 0,
     stop: () => teardown.run(),
   };
+}
+
+/**
+ * Stops listening and lets what was accepted be answered. Connections are kept alive by their clients: each is closed
+ * once it falls idle, and all of them when the time is up.
+ */
+async function drain(app: NestFastifyApplication): Promise<void> {
+  const server = app.getHttpServer();
+  const idle = setInterval(() => {
+    server.closeIdleConnections();
+  }, DRAIN_EVERY_MS);
+  const late = setTimeout(() => {
+    server.closeAllConnections();
+  }, DRAIN_WITHIN_MS);
+  try {
+    await app.close();
+  } finally {
+    clearInterval(idle);
+    clearTimeout(late);
+  }
 }
 
 /** The ledgers' own parts: clock, log, writers, read models, history. */

@@ -38,7 +38,10 @@ export async function createServer({
     logger: false,
     abortOnError: false,
   });
-  guard(adapter.getInstance(), authenticate);
+  const server = adapter.getInstance();
+  // A page in a browser may send text without asking first; only JSON is a command.
+  server.removeContentTypeParser('text/plain');
+  guard(server, authenticate);
   app.useGlobalFilters(new ProblemFilter(report));
   SwaggerModule.setup('docs', app, openApiDocument() as unknown as OpenAPIObject, {
     jsonDocumentUrl: 'openapi.json',

@@ -46,8 +46,8 @@ describe('the log in PostgreSQL', () => {
 
   const asAdmin = async <T>(work: (client: pg.Client) => Promise<T>): Promise<T> => {
     const client = new pg.Client({
-      connectionString: database.url,
-      options: `-c search_path=${database.schema}`,
+      connectionString: database?.url,
+      options: `-c search_path=${database?.schema ?? ''}`,
     });
     await client.connect();
     try {
