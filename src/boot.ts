@@ -37,6 +37,8 @@ import { Writers } from './writer/writers';
 export interface Service {
   readonly url: string;
   readonly app: NestFastifyApplication;
+  /** With its password: for tools in the same process only. */
+  readonly databaseUrl: string;
   /** Where the admin key lies, and the key itself where this start made it. */
   readonly adminKey: { readonly file: string; readonly created: string | undefined } | undefined;
   /** Where the embedded server keeps its data; undefined with a database of the operator's own. */
@@ -129,6 +131,7 @@ async function compose(
   return {
     url: await app.getUrl(),
     app,
+    databaseUrl: opened.url,
     adminKey,
     dataDir: opened.embedded?.dataDir,
     budgeted: (await new BudgetQueries(pool).list('main', ledger.reads.now(), { limit: 1 })).data.length > 0,

@@ -46,7 +46,9 @@ export function decideSettings(command: ChangeSettings, state: LedgerState): Dec
 }
 
 function merged(old: Settings, change: Partial<Settings>): Settings {
-  const given = Object.fromEntries(Object.entries(change as Record<string, unknown>).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(change as Record<string, unknown>).filter(([, value]) => value !== undefined),
+  );
   return { ...old, ...given };
 }
 

@@ -97,7 +97,10 @@ export function estimateUsage(
   { minOutputTokens, rates, embedding }: EstimateRules,
 ): Usage {
   const input = request.inputTokens ?? Math.ceil((request.inputChars ?? 0) / 4);
-  const usage: Partial<Record<UsageClass, number>> = { [inputClass(request.cacheWrite, rates)]: input };
+  const total = input + (request.audioInputTokens ?? 0);
+  const usage: Partial<Record<UsageClass, number>> = {
+    [inputClass(request.cacheWrite, rates, total)]: input,
+  };
   usage.outputTokens = embedding ? 0 : Math.max(request.maxOutputTokens ?? 0, minOutputTokens);
   for (const name of ANNOUNCED) {
     const count = request[name];
@@ -108,15 +111,19 @@ export function estimateUsage(
 
 const ANNOUNCED = ['audioInputTokens', 'audioOutputTokens', 'images', 'audioSeconds', 'searches'] as const;
 
-/** Never cheaper than plain input: a cache that turns out cold is billed as input. */
-function inputClass(cacheWrite: '5m' | '1h' | undefined, rates: Rates): UsageClass {
-  const plain = rates.inputTokens?.base ?? 0n;
-  const long = rates.cacheWrite1hTokens;
-  const short = rates.cacheWrite5mTokens;
-  if (cacheWrite === '1h' && long && long.base >= plain) return 'cacheWrite1hTokens';
-  if (cacheWrite !== undefined && short && short.base >= plain) return 'cacheWrite5mTokens';
+/**
+ * Never cheaper than plain input: a cache that turns out not to be written is billed as input. A one-hour write
+ * without a rate of its own is taken as a five-minute one, the next best that is known.
+ */
+function inputClass(cacheWrite: '5m' | '1h' | undefined, rates: Rates, total: number): UsageClass {
+  const plain = rates.inputTokens ? rateFor(rates.inputTokens, total) : 0n;
+  const dearer = (rate: Rate | undefined) => rate !== undefined && rateFor(rate, total) >= plain;
+  if (cacheWrite === '1h' && dearer(rates.cacheWrite1hTokens)) return 'cacheWrite1hTokens';
+  if (cacheWrite !== undefined && dearer(rates.cacheWrite5mTokens)) return 'cacheWrite5mTokens';
   return 'inputTokens';
 }
+
+const MAX_TIERS = 16;
 
 /** What is wrong with rates an operator gives: one line a fault. */
 export function validateRates(rates: Readonly<Record<string, unknown>>): { path: string; message: string }[] {
@@ -132,6 +139,7 @@ export function validateRates(rates: Readonly<Record<string, unknown>>): { path:
     if (!(PRICED_CLASSES as readonly string[]).includes(name)) {
       faults.push({ path: name, message: `is not a priced class (${PRICED_CLASSES.join(', ')})` });
     } else if (typeof rate === 'object' && rate !== null && 'base' in rate && 'tiers' in rate) {
+      if (Object.keys(rate).length > 2) faults.push({ path: name, message: 'has more than base and tiers' });
       amount(`${name}.base`, rate.base);
       tierFaults(name, rate.tiers, amount, faults);
     } else amount(name, rate);
@@ -145,8 +153,8 @@ function tierFaults(
   amount: (path: string, value: unknown) => void,
   faults: { path: string; message: string }[],
 ): void {
-  if (!Array.isArray(tiers)) {
-    faults.push({ path: `${name}.tiers`, message: 'is not a list' });
+  if (!Array.isArray(tiers) || tiers.length > MAX_TIERS) {
+    faults.push({ path: `${name}.tiers`, message: `is not a list of at most ${MAX_TIERS} tiers` });
     return;
   }
   let last = -1;
@@ -159,5 +167,7 @@ function tierFaults(
       });
     } else last = above;
     amount(`${name}.tiers.${i}.rate`, tier?.rate);
+    if (Object.keys(tier ?? {}).length > 2)
+      faults.push({ path: `${name}.tiers.${i}`, message: 'has more than above and rate' });
   });
 }

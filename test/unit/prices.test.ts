@@ -1,20 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { formatMoney } from '../../src/domain/money';
-import { parseRates, priceUsage } from '../../src/domain/pricing';
-import { normaliseUsage } from '../../src/domain/provider-usage';
+import { calcPrice, waitForUpdate } from '@pydantic/genai-prices';
+import { parseRates, priceUsage, validateRates } from '../../src/domain/pricing';
+import type { Usage } from '../../src/domain/usage';
 import { createCatalogue, listPrices } from '../../src/prices/catalogue';
+import { LISTED_PROVIDERS, listOf } from '../../src/prices/providers';
 
 const NOW = Date.parse('2026-11-30T12:00:00Z');
 const catalogue = createCatalogue();
 const rates = (provider: string, model: string) => catalogue(provider, model, NOW)?.price.rates ?? {};
-const cost = (provider: string, model: string, raw: unknown) => {
-  const { usage, faults } = normaliseUsage(provider, raw);
-  expect(faults).toEqual([]);
-  const priced = priceUsage(parseRates(rates(provider, model)), usage);
-  expect(priced.unpriced).toEqual([]);
-  return formatMoney(priced.cost);
-};
-
 describe('the catalogue', () => {
   it('gives exact decimals, the matched id, and whether the match was exact', () => {
     expect(catalogue('anthropic', 'claude-haiku-4-5', NOW)).toMatchObject({
@@ -72,172 +66,133 @@ describe('the catalogue', () => {
     }
     expect(formatMoney(sum)).toBe('19.289454');
   });
-});
 
-describe('usage as providers report it', () => {
-  it('casebook 19: Anthropic’s cache writes are counted once', () => {
-    const raw = {
-      input_tokens: 4,
-      cache_creation_input_tokens: 12_304,
-      cache_read_input_tokens: 0,
-      output_tokens: 550,
-    };
-    expect(normaliseUsage('anthropic', raw).usage).toEqual({
-      inputTokens: 4,
-      cacheWrite5mTokens: 12_304,
-      outputTokens: 550,
+  it('casebook 20, 24: prices the exact sums at the catalogue’s rates', () => {
+    const cost = (model: string, usage: Usage) =>
+      formatMoney(priceUsage(parseRates(rates('anthropic', model)), usage).cost);
+    expect(cost('claude-haiku-4-5', { cacheWrite1hTokens: 1_720_000 })).toBe('3.44');
+    expect(cost('claude-haiku-4-5', { cacheWrite5mTokens: 1_720_000 })).toBe('2.15');
+    expect(cost('claude-sonnet-4-5', { inputTokens: 200_000 })).toBe('0.6');
+    expect(cost('claude-sonnet-4-5', { inputTokens: 200_001 })).toBe('1.200006');
+  });
+
+  it('one provider is never priced by the list of another unless the price says so', () => {
+    expect(catalogue('my-openai-proxy', 'gpt-4o', NOW)).toBeUndefined();
+    expect(catalogue('anthropic-eu', 'claude-haiku-4-5', NOW)).toBeUndefined();
+    expect(catalogue('toString', 'gpt-4o', NOW)).toBeUndefined();
+    const resold = catalogue('azure', 'claude-haiku-4-5', NOW);
+    expect(resold).toMatchObject({ exact: false, price: { provider: 'azure', model: 'claude-haiku-4-5' } });
+    expect(resold?.price.origin).toMatch(
+      /^@pydantic\/genai-prices \d+\.\d+\.\d+; from the list of anthropic$/,
+    );
+    expect(resold?.price.priceId).not.toBe(catalogue('anthropic', 'claude-haiku-4-5', NOW)?.price.priceId);
+  });
+
+  it('knows providers under the names their users give them', () => {
+    const [vertex, gemini] = ['vertex', 'gemini'].map((name) => rates(name, 'gemini-2.5-pro'));
+    expect(vertex).toEqual(rates('google', 'gemini-2.5-pro'));
+    expect(gemini).toEqual(vertex);
+    expect(catalogue('xai', 'grok-4', NOW)).toMatchObject({
+      exact: false,
+      price: { provider: 'xai', model: 'grok-4-0709', rates: { inputTokens: '3', cacheReadTokens: '0.75' } },
     });
-    expect(cost('anthropic', 'claude-sonnet-4-5', raw)).toBe('0.054402');
-  });
-
-  it('casebook 20: one-hour cache writes are not five-minute ones', () => {
-    const raw = {
-      input_tokens: 0,
-      output_tokens: 0,
-      cache_creation_input_tokens: 1_720_000,
-      cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 1_720_000 },
-    };
-    expect(cost('anthropic', 'claude-haiku-4-5', raw)).toBe('3.44');
-  });
-
-  it('casebook 21: cached tokens are taken out of the input that includes them', () => {
-    const raw = {
-      prompt_tokens: 1_000,
-      prompt_tokens_details: { cached_tokens: 900 },
-      completion_tokens: 10,
-      completion_tokens_details: { reasoning_tokens: 4 },
-    };
-    expect(normaliseUsage('openai', raw).usage).toEqual({
-      inputTokens: 100,
-      cacheReadTokens: 900,
-      outputTokens: 10,
+    expect(catalogue('bedrock', 'us.anthropic.claude-haiku-4-5-20251001-v1:0', NOW)?.price).toMatchObject({
+      model: 'regional.anthropic.claude-haiku-4-5-20251001-v1:0',
+      rates: { inputTokens: '1.1', cacheWrite5mTokens: '1.375', cacheWrite1hTokens: '2.2' },
     });
   });
 
-  it.each([
-    [
-      'OpenAI with audio',
-      'openai',
-      {
-        prompt_tokens: 100,
-        prompt_tokens_details: { audio_tokens: 30, cached_tokens: 20 },
-        completion_tokens: 50,
-        completion_tokens_details: { audio_tokens: 40 },
-      },
-      { inputTokens: 50, cacheReadTokens: 20, audioInputTokens: 30, outputTokens: 10, audioOutputTokens: 40 },
-    ],
-    [
-      'OpenAI Responses',
-      'openai',
-      {
-        input_tokens: 100,
-        input_tokens_details: { cached_tokens: 60 },
-        output_tokens: 7,
-        output_tokens_details: { reasoning_tokens: 5 },
-      },
-      { inputTokens: 40, cacheReadTokens: 60, outputTokens: 7 },
-    ],
-    [
-      'DeepSeek',
-      'deepseek',
-      { prompt_tokens: 100, prompt_cache_hit_tokens: 70, prompt_cache_miss_tokens: 30, completion_tokens: 5 },
-      { inputTokens: 30, cacheReadTokens: 70, outputTokens: 5 },
-    ],
-    [
-      'Gemini',
-      'google',
-      {
-        promptTokenCount: 100,
-        cachedContentTokenCount: 40,
-        candidatesTokenCount: 5,
-        thoughtsTokenCount: 9,
-        toolUsePromptTokenCount: 3,
-      },
-      { inputTokens: 63, cacheReadTokens: 40, outputTokens: 14 },
-    ],
-    [
-      'xAI',
-      'xai',
-      {
-        prompt_tokens: 100,
-        prompt_tokens_details: { cached_tokens: 60 },
-        completion_tokens: 5,
-        reasoning_tokens: 20,
-      },
-      { inputTokens: 40, cacheReadTokens: 60, outputTokens: 25 },
-    ],
-    [
-      'Mistral',
-      'mistral',
-      { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105 },
-      { inputTokens: 100, outputTokens: 5 },
-    ],
-    [
-      'Bedrock',
-      'bedrock',
-      {
-        inputTokens: 10,
-        outputTokens: 2,
-        cacheReadInputTokens: 3,
-        cacheWriteInputTokens: 9,
-        cacheDetails: [
-          { inputTokens: 4, ttl: '1h' },
-          { inputTokens: 5, ttl: '5m' },
-        ],
-      },
-      { inputTokens: 10, outputTokens: 2, cacheReadTokens: 3, cacheWrite5mTokens: 5, cacheWrite1hTokens: 4 },
-    ],
-    [
-      'Anthropic with searches',
-      'anthropic',
-      { input_tokens: 1, output_tokens: 2, server_tool_use: { web_search_requests: 3 } },
-      { inputTokens: 1, outputTokens: 2, searches: 3 },
-    ],
-  ])('%s', (_name, provider, raw, expected) => {
-    expect(normaliseUsage(provider, raw)).toMatchObject({ usage: expected, faults: [] });
-    // The shape alone is enough, but for xAI without its cost.
-    if (provider !== 'xai') expect(normaliseUsage(undefined, raw).usage).toEqual(expected);
+  it('says which rates it derived', () => {
+    const resold = catalogue('openrouter', 'anthropic/claude-haiku-4.5', NOW)?.price;
+    expect(resold?.origin).toMatch(/; one-hour cache writes taken as 2 × input$/);
+    expect(resold?.rates).toMatchObject({ cacheWrite5mTokens: '1.25', cacheWrite1hTokens: '2' });
+    expect(catalogue('anthropic', 'claude-haiku-4-5', NOW)?.price.origin).toMatch(/^\S+ [\d.]+$/);
+    expect(rates('google', 'gemini-2.5-flash')).toMatchObject({ inputTokens: '0.3', audioInputTokens: '1' });
+    expect(rates('google', 'gemini-2.5-pro').audioInputTokens).toEqual(
+      rates('google', 'gemini-2.5-pro').inputTokens,
+    );
+    expect(rates('openai', 'gpt-4o-audio-preview').audioInputTokens).toBeUndefined();
+    expect(rates('google', 'gemini-2.5-flash-image').outputTokens).toBe('30');
   });
 
-  it('costs that a provider reports become exact decimals', () => {
-    expect(
-      normaliseUsage('xai', { prompt_tokens: 1, completion_tokens: 1, cost_in_usd_ticks: 1_234_567_890 }),
-    ).toMatchObject({ reportedCost: '0.123456789' });
-    const byok = {
-      prompt_tokens: 1,
-      completion_tokens: 1,
-      cost: 0.00012,
-      is_byok: true,
-      cost_details: { upstream_inference_cost: 1e-7 },
-    };
-    expect(normaliseUsage('openrouter', byok)).toMatchObject({
-      reportedCost: '0.00012',
-      upstreamCost: '0.0000001',
+  it('brings figures per thousand and per hour to the piece and the second', () => {
+    expect(rates('perplexity', 'sonar').requests).toBe('0.012');
+    expect(rates('openai', 'whisper-1')).toEqual({ audioSeconds: '0.0001' });
+    expect(rates('groq', 'whisper-large-v3')).toEqual({ audioSeconds: '0.000030834' });
+    expect(rates('huggingface_together', 'Qwen/Qwen3-VL-8B-Instruct').inputTokens).toBe('0.18');
+  });
+
+  it('casebook 9, 22: a free model costs 0, one without a price has no rates', () => {
+    expect(rates('openrouter', 'deepseek/deepseek-r1:free')).toMatchObject({
+      inputTokens: '0',
+      outputTokens: '0',
     });
-    expect(normaliseUsage('openrouter', { ...byok, is_byok: false }).upstreamCost).toBeUndefined();
+    expect(catalogue('github-copilot', 'gpt-4.1', NOW)?.price.rates).toEqual({});
+    expect(listPrices(NOW, 'github-copilot', 'gpt-4.1')).toEqual([]);
   });
 
-  it('service tiers but the standard one are told', () => {
-    expect(
-      normaliseUsage('anthropic', { input_tokens: 1, output_tokens: 1, service_tier: 'priority' })
-        .serviceTier,
-    ).toBe('priority');
-    expect(
-      normaliseUsage('anthropic', { input_tokens: 1, output_tokens: 1, service_tier: 'standard' })
-        .serviceTier,
-    ).toBeUndefined();
+  it('follows prices that change with the date and the hour, within one catalogue', () => {
+    const at = (time: string) => catalogue('deepseek', 'deepseek-chat', Date.parse(time))?.price;
+    const day = at('2026-11-30T16:29:59.999Z');
+    const night = at('2026-11-30T16:30:00Z');
+    expect(day?.priceId).not.toBe(night?.priceId);
+    expect(at('2026-12-01T12:00:00Z')).toBe(day);
+    const input = (time: string) => catalogue('openai', 'o3', Date.parse(time))?.price.rates.inputTokens;
+    expect([input('2025-06-09T23:59:59Z'), input('2025-06-10T00:00:00Z')]).toEqual(['10', '2']);
   });
 
-  it('names every fault, and the fields of a shape nobody knows', () => {
-    const bad = { prompt_tokens: -1, completion_tokens: 1.5, prompt_tokens_details: { cached_tokens: 2e9 } };
-    expect(
-      normaliseUsage('openai', bad)
-        .faults.map(({ path }) => path)
-        .sort(),
-    ).toEqual(['completion_tokens', 'prompt_tokens', 'prompt_tokens_details.cached_tokens']);
-    expect(normaliseUsage('openai', { tokens: 5 }).faults).toEqual([
-      { path: '', message: 'has no usage of a known provider; fields seen: tokens' },
+  it('lists what would price a name that is no part of any id', () => {
+    expect(listPrices(NOW, 'anthropic', 'claude-haiku-4-5-20251001').map(({ model }) => model)).toEqual([
+      'claude-haiku-4-5',
     ]);
-    expect(normaliseUsage('openai', null).faults).toHaveLength(1);
+    expect(listPrices(NOW, 'nobody')).toEqual([]);
+    expect(
+      listPrices(NOW, 'bedrock', 'regional.anthropic.claude-haiku').map(({ provider }) => provider),
+    ).toEqual(['bedrock']);
+  });
+
+  it('every price of the whole list is valid at any hour, and its id stands for these rates alone', async () => {
+    const providers = (await waitForUpdate()) ?? [];
+    const ids = LISTED_PROVIDERS.map((slug) => listOf(slug)?.id);
+    expect([...ids].sort()).toEqual(providers.map(({ id }) => id).sort());
+    const times = [
+      '2025-01-01T00:00:00Z',
+      '2026-11-30T02:00:00Z',
+      '2026-11-30T18:00:00Z',
+      '2027-06-01T08:00:00Z',
+    ];
+    const seen = new Map<string, string>();
+    for (const time of times) {
+      const all = listPrices(Date.parse(time));
+      expect(all.length).toBeGreaterThan(1_300);
+      for (const price of all) {
+        expect([price.model, validateRates(price.rates)]).toEqual([price.model, []]);
+        const content = `${price.provider}/${price.model}/${JSON.stringify(price.rates)}`;
+        expect(seen.get(price.priceId) ?? content).toBe(content);
+        seen.set(price.priceId, content);
+      }
+    }
+  });
+
+  it('agrees with the catalogue’s own arithmetic', () => {
+    const at = new Date(NOW);
+    for (const [slug, id, model] of [
+      ['anthropic', 'anthropic', 'claude-sonnet-4-5'],
+      ['openai', 'openai', 'gpt-5.6-sol'],
+      ['google', 'google', 'gemini-2.5-pro'],
+      ['xai', 'x-ai', 'grok-4.5'],
+      ['deepseek', 'deepseek', 'deepseek-chat'],
+      ['bedrock', 'aws', 'amazon.nova-pro-v1:0'],
+    ] as const) {
+      for (const input of [1, 199_999, 200_000, 200_001, 300_000]) {
+        const theirs = calcPrice({ input_tokens: input, output_tokens: 777 }, model, {
+          providerId: id,
+          timestamp: at,
+        });
+        const ours = priceUsage(parseRates(rates(slug, model)), { inputTokens: input, outputTokens: 777 });
+        expect(ours.unpriced).toEqual([]);
+        expect(Number(formatMoney(ours.cost))).toBeCloseTo(theirs?.total_price ?? NaN, 8);
+      }
+    }
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { formatMoney } from '../../src/domain/money';
 import { estimateUsage, parseRates, priceUsage, ratesFor, validateRates } from '../../src/domain/pricing';
 import type { Price, RatesText } from '../../src/domain/prices';
+import { USAGE_CLASSES } from '../../src/domain/usage';
 import type { Usage } from '../../src/domain/usage';
 
 const HAIKU: RatesText = {
@@ -70,6 +71,69 @@ describe('pricing', () => {
     );
   });
 
+  it('costs nothing below zero, more for more, and no less apart than together', () => {
+    const classes = fc.constantFrom(...USAGE_CLASSES);
+    const amounts = fc.dictionary(classes, fc.bigInt(0n, 10n ** 12n).map(formatMoney));
+    const counts = fc.dictionary(classes, fc.nat(400_000_000));
+    fc.assert(
+      fc.property(amounts, counts, counts, (text, a, b) => {
+        const rates = parseRates(text);
+        const price = (usage: Usage) => priceUsage(rates, usage).cost;
+        const both: Record<string, number> = { ...a };
+        for (const [name, count] of Object.entries(b)) both[name] = (both[name] ?? 0) + count;
+        const [one, other, together] = [price(a), price(b), price(both)];
+        expect(one >= 0n && one <= together && other <= together).toBe(true);
+        // Each is rounded up by less than a nano-dollar.
+        expect(together <= one + other && one + other <= together + 1n).toBe(true);
+        const free = USAGE_CLASSES.filter((name) => (a[name] ?? 0) > 0 && text[name] === undefined);
+        expect(priceUsage(rates, a).unpriced).toEqual(free);
+      }),
+    );
+  });
+
+  it('casebook 23: any usage is priced whole at the highest tier below its input', () => {
+    const tiered = fc.record({
+      above: fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: 4 }),
+      rate: fc.nat(1_000_000_000),
+      cached: fc.nat(600_000),
+      input: fc.nat(600_000),
+    });
+    fc.assert(
+      fc.property(tiered, ({ above, rate, cached, input }) => {
+        const starts = [...new Set(above)];
+        const at = (i: number) => formatMoney(BigInt(rate + i));
+        // Out of order on purpose: the highest counts, not the last.
+        const tiers = starts.map((start) => ({ above: start, rate: at(start) })).reverse();
+        const rates = parseRates({ inputTokens: { base: at(0), tiers }, cacheReadTokens: '0' });
+        const top = Math.max(0, ...starts.filter((start) => input + cached > start));
+        const exact = BigInt(input) * BigInt(rate + top);
+        expect(priceUsage(rates, { inputTokens: input, cacheReadTokens: cached }).cost).toBe(
+          (exact + 999_999n) / 1_000_000n,
+        );
+      }),
+    );
+  });
+
+  it('a flat fee is paid once a request, where the model has one', () => {
+    const rates = parseRates({ inputTokens: '1', requests: '0.012' });
+    expect(formatMoney(priceUsage(rates, { inputTokens: 1_000 }, { requests: 1 }).cost)).toBe('0.013');
+    expect(priceUsage(parseRates(HAIKU), {}, { requests: 1 }).cost).toBe(0n);
+  });
+
+  it('casebook 24: 2,500 requests of 0.004 are 10, and no float is in between', () => {
+    const rates = parseRates({ inputTokens: '1' });
+    let sum = 0n;
+    for (let i = 0; i < 2_500; i += 1) sum += priceUsage(rates, { inputTokens: 4_000 }).cost;
+    expect(formatMoney(sum)).toBe('10');
+    expect(cost({ inputTokens: '1', outputTokens: '5' }, { inputTokens: 660_000, outputTokens: 380 })).toBe(
+      '0.6619',
+    );
+  });
+
+  it('reads the same text once', () => {
+    expect(parseRates(HAIKU)).toBe(parseRates(HAIKU));
+  });
+
   it('a service tier has its own rates or none', () => {
     const price: Price = {
       priceId: 'p',
@@ -113,6 +177,44 @@ describe('estimates', () => {
   });
 });
 
+describe('estimates of cache writes', () => {
+  const input = (rates: RatesText, cacheWrite: '5m' | '1h', inputTokens = 10) =>
+    Object.keys(
+      estimateUsage(
+        { inputTokens, cacheWrite },
+        { minOutputTokens: 0, rates: parseRates(rates), embedding: true },
+      ),
+    )[0];
+
+  it('a one-hour write without its rate is taken as a five-minute one, and none is cheaper than input', () => {
+    expect(input(HAIKU, '1h')).toBe('cacheWrite1hTokens');
+    expect(input(HAIKU, '5m')).toBe('cacheWrite5mTokens');
+    expect(input({ inputTokens: '1', cacheWrite5mTokens: '1.25' }, '1h')).toBe('cacheWrite5mTokens');
+    expect(input({ inputTokens: '0.3', cacheWrite5mTokens: '0.08' }, '5m')).toBe('inputTokens');
+    expect(input({ inputTokens: '1' }, '1h')).toBe('inputTokens');
+  });
+
+  it('casebook 23: compares at the tier of the request', () => {
+    const rates: RatesText = {
+      inputTokens: { base: '1', tiers: [{ above: 200_000, rate: '2' }] },
+      cacheWrite5mTokens: '1.25',
+    };
+    expect(input(rates, '5m', 200_000)).toBe('cacheWrite5mTokens');
+    expect(input(rates, '5m', 200_001)).toBe('inputTokens');
+  });
+
+  it('passes on what else the caller announces', () => {
+    const rules = { minOutputTokens: 16, rates: parseRates(HAIKU), embedding: false };
+    expect(estimateUsage({ searches: 3, images: 0, audioSeconds: 7, audioInputTokens: 5 }, rules)).toEqual({
+      inputTokens: 0,
+      outputTokens: 16,
+      audioInputTokens: 5,
+      audioSeconds: 7,
+      searches: 3,
+    });
+  });
+});
+
 describe('rates an operator gives', () => {
   it('names every fault', () => {
     const faults = validateRates({
@@ -134,5 +236,23 @@ describe('rates an operator gives', () => {
       'cacheReadTokens.tiers.0.rate',
       'cacheReadTokens.tiers.1.above',
     ]);
+  });
+
+  it('are bounded, and nothing but rates', () => {
+    const tiers = Array.from({ length: 17 }, (_, i) => ({ above: i, rate: '1' }));
+    const paths = (rate: unknown) => validateRates({ inputTokens: rate }).map(({ path }) => path);
+    expect(paths('1000000')).toEqual([]);
+    expect(paths('1000000.000000001')).toEqual(['inputTokens']);
+    expect(paths({ base: '1', tiers })).toEqual(['inputTokens.tiers']);
+    expect(paths({ base: '1', tiers: tiers.slice(1) })).toEqual([]);
+    expect(paths({ base: '1', tiers: [], note: 'x' })).toEqual(['inputTokens']);
+    expect(paths({ base: '1', tiers: [{ above: 1, rate: '1', note: 'x' }] })).toEqual([
+      'inputTokens.tiers.0',
+    ]);
+    expect(paths({ base: '1', tiers: [null, 'x'] })).toHaveLength(4);
+    expect(paths({ base: '1' })).toEqual(['inputTokens']);
+    expect(
+      validateRates({ constructor: '1', requests: '0.01', images: '0.04' }).map(({ path }) => path),
+    ).toEqual(['constructor']);
   });
 });
