@@ -9,19 +9,22 @@ import type { TestDatabase } from '../support/database';
 export interface Reply {
   readonly status: number;
   readonly headers: Headers;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into bodies freely
   readonly body: any;
 }
 
 /** A real service in a process of its own, on a database of the test's own. */
 export class RunningService {
-  output = '';
-
   private constructor(
     readonly process: ChildProcess,
     readonly url: string,
     readonly dataDir: string,
+    private readonly heard: { readonly text: string },
   ) {}
+
+  /** Everything it has written so far. */
+  get output(): string {
+    return this.heard.text;
+  }
 
   static async start(database: TestDatabase, env: NodeJS.ProcessEnv = {}): Promise<RunningService> {
     const dataDir = mkdtempSync(join(tmpdir(), 'spend-ledger-e2e-'));
@@ -38,11 +41,9 @@ export class RunningService {
       },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
-    let early = '';
-    let service: RunningService | undefined;
+    const heard = { text: '' };
     const hear = (part: Buffer) => {
-      if (service) service.output += part.toString('utf8');
-      else early += part.toString('utf8');
+      heard.text += part.toString('utf8');
     };
     child.stdout?.on('data', hear);
     child.stderr?.on('data', hear);
@@ -51,12 +52,10 @@ export class RunningService {
         tell(message.url);
       });
       child.once('exit', (code) => {
-        fail(new Error(`the service ended (${code}): ${early}`));
+        fail(new Error(`the service ended (${code}): ${heard.text}`));
       });
     });
-    service = new RunningService(child, url, dataDir);
-    service.output = early;
-    return service;
+    return new RunningService(child, url, dataDir, heard);
   }
 
   async call(
