@@ -25,6 +25,7 @@ import { readStoreTime } from './postgres/store-time';
 import { createCatalogue, listPrices } from './prices/catalogue';
 import { HistoryReader } from './queries/history/history-reader';
 import { ReadServices } from './queries/read-services';
+import { LoggedReservationProviders } from './queries/reservation-provider';
 import { BudgetQueries } from './read-models/budgets/budget-queries';
 import type { EventSource } from './read-models/event-source';
 import { READ_MODELS } from './read-models/read-models';
@@ -120,7 +121,13 @@ async function compose(
   const adminKey = config.auth === 'keys' ? await ensureAdminKey(keys, config.dataDir) : undefined;
   const authenticate = config.auth === 'keys' ? await byKeys(keys) : byLoopback();
   const streams = new OpenStreams();
-  const module = AppModule.of({ gateway: ledger.writers, reads: ledger.reads, streams, report });
+  const module = AppModule.of({
+    gateway: ledger.writers,
+    reads: ledger.reads,
+    providers: ledger.providers,
+    streams,
+    report,
+  });
   const app = await createServer({ module, authenticate, report });
   beforeListen(app);
   teardown.add(async () => {
@@ -207,7 +214,8 @@ async function composeLedger(database: Database, config: Config, log: Log, teard
     now: () => clock.now(),
     exists,
   };
-  return { writers, reads };
+  const recent = (ledger: string, revision: number) => writers.loaded().get(ledger)?.recent.get(revision);
+  return { writers, reads, providers: new LoggedReservationProviders(recent, store) };
 }
 
 /** The log as read models see it: what the writer has confirmed just now, and the log behind it. */

@@ -35,8 +35,8 @@ export function toCheckBudget(body: CheckBudgetBody): CheckBudget {
 }
 
 /** Throws a 400 where the provider's usage object cannot be read. */
-export function toRecordUsage(body: RecordUsageBody): RecordUsage {
-  const told = body.providerUsage && normaliseUsage(body.account?.provider, body.providerUsage);
+export function toRecordUsage(body: RecordUsageBody, provider = body.account?.provider): RecordUsage {
+  const told = body.providerUsage && normaliseUsage(provider, body.providerUsage);
   if (told && told.faults.length > 0) {
     throw invalidRequest(
       told.faults.map(({ path, message }) => ({

@@ -17,6 +17,7 @@ import {
 } from '../commands/messages';
 import type { LedgerMessage } from '../commands/messages';
 import type { Command } from '../domain/commands';
+import { ReservationProviders } from '../queries/reservation-provider';
 import type { ActingRequest } from './auth/auth';
 import { originOf } from './origin';
 import { problemBody, problemFrom } from './problems/problem-filter';
@@ -43,6 +44,7 @@ const named = (body: unknown, path: string, schema: z.ZodType<string>): string =
 export class WritesController {
   constructor(
     @Inject(CommandBus) private readonly bus: CommandBus,
+    @Inject(ReservationProviders) private readonly providers: ReservationProviders,
     @Inject(REPORT_ERROR) private readonly report: (error: unknown) => void,
   ) {}
 
@@ -226,10 +228,11 @@ export class WritesController {
     );
   }
 
-  private record(ledger: string, body: unknown, request: ActingRequest): Promise<HttpAnswer> {
-    return this.execute(
-      new RecordUsageMessage(ledger, toRecordUsage(parsed(recordUsage, body)), originOf(request)),
-    );
+  private async record(ledger: string, body: unknown, request: ActingRequest): Promise<HttpAnswer> {
+    const read = parsed(recordUsage, body);
+    const reserved = read.providerUsage && read.reservationId;
+    const provider = reserved === undefined ? undefined : await this.providers.providerOf(ledger, reserved);
+    return this.execute(new RecordUsageMessage(ledger, toRecordUsage(read, provider), originOf(request)));
   }
 
   private async execute(message: LedgerMessage<Command>): Promise<HttpAnswer> {

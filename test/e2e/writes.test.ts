@@ -163,6 +163,19 @@ describe('the service over HTTP', () => {
     });
   });
 
+  it('reads usage by the provider of its reservation: xAI leaves reasoning out of its output', async () => {
+    const base = await ledger('xai');
+    const account = { ...ACCOUNT, provider: 'xai' };
+    const { body } = await service.post(
+      `${base}/check-budget`,
+      check('r1', 100, { account, model: 'grok-4' }),
+    );
+    const providerUsage = { prompt_tokens: 100, completion_tokens: 5, reasoning_tokens: 20 };
+    const record = { reservationId: body.reservation.id, outcome: 'succeeded', providerUsage };
+    // 100 at 3 and 25 at 15 USD a million.
+    expect((await service.post(`${base}/record-usage`, record)).body.charged).toBe('0.000675');
+  });
+
   it('answers each of a bulk on its own', async () => {
     const base = await ledger('bulk', { day: { match: {}, window: 'day', limit: '0.03' } });
     const { status, body } = await service.post(`${base}/check-budget/bulk`, {
