@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger } from 'pino';
 import { AppModule } from './app.module';
@@ -9,7 +7,6 @@ import { DEFAULT_MAX_BUCKETS, DEFAULT_THRESHOLDS } from './domain/budget';
 import type { BudgetDefinition } from './domain/budget';
 import type { Command } from './domain/commands';
 import { formatMoney } from './domain/money';
-import { STATE_SCHEMA_VERSION } from './domain/snapshot';
 import { decodeEvent } from './domain/upcast';
 import { PostgresEventStore } from './event-store/postgres/postgres-event-store';
 import { byKeys, byLoopback, ensureAdminKey } from './http/auth/auth';
@@ -19,8 +16,8 @@ import { createServer } from './http/server';
 import { applyPolicy, readPolicy } from './policy/apply-policy';
 import { DatabaseClock } from './postgres/clock';
 import { openConfiguredDatabase } from './postgres/configured-database';
+import type { ConfiguredDatabase } from './postgres/configured-database';
 import type { Log } from './postgres/log';
-import type { Database } from './postgres/pool';
 import { readStoreTime } from './postgres/store-time';
 import { createCatalogue, listPrices } from './prices/catalogue';
 import { HistoryReader } from './queries/history/history-reader';
@@ -30,7 +27,6 @@ import { BudgetQueries } from './read-models/budgets/budget-queries';
 import type { EventSource } from './read-models/event-source';
 import { READ_MODELS } from './read-models/read-models';
 import { Projection } from './read-models/runner/projection';
-import { readTotals } from './read-models/totals';
 import { LEDGER_DECIDER } from './writer/ledger-decider';
 import { PostgresWriterStorage } from './writer/storage';
 import { Writers } from './writer/writers';
@@ -49,7 +45,6 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-const unzip = promisify(gunzip);
 const DRAIN_EVERY_MS = 25;
 const DRAIN_WITHIN_MS = 10_000;
 const DISCOVER_LEDGERS_MS = 2_000;
@@ -112,7 +107,7 @@ async function compose(
 ): Promise<Service> {
   const opened = await openConfiguredDatabase(config, log);
   teardown.add(() => opened.stop());
-  const ledger = await composeLedger(opened.database, config, log, teardown);
+  const ledger = await composeLedger(opened, config, log, teardown);
   const report = (error: unknown): void => {
     logger.error({ err: error }, 'an unexpected error');
   };
@@ -167,7 +162,12 @@ async function drain(app: NestFastifyApplication): Promise<void> {
 }
 
 /** The ledgers' own parts: clock, log, writers, read models, history. */
-async function composeLedger(database: Database, config: Config, log: Log, teardown: Teardown) {
+async function composeLedger(
+  { database, url }: Pick<ConfiguredDatabase, 'database' | 'url'>,
+  config: Config,
+  log: Log,
+  teardown: Teardown,
+) {
   const { pool, schema } = database;
   const connect = () => database.connect();
   const clock = new DatabaseClock({ readStoreTime: () => readStoreTime(pool) });
@@ -179,11 +179,12 @@ async function composeLedger(database: Database, config: Config, log: Log, teard
   const store = new PostgresEventStore({ pool, connect, schema });
   teardown.add(() => store.close());
   const storage = new PostgresWriterStorage(pool);
+  const catalogue = createCatalogue();
   const writers = new Writers({
     store,
     storage,
     clock,
-    catalogue: createCatalogue(),
+    catalogue,
     decider: LEDGER_DECIDER,
     log,
   });
@@ -201,8 +202,7 @@ async function composeLedger(database: Database, config: Config, log: Log, teard
   const following = await follow(writers, projection);
   teardown.add(following.stop);
   await projection.waitFor('main', (await store.head('main'))?.revision ?? -1, CATCH_UP_MS, ['budgets']);
-  const totals = (ledger: string) => readTotals(pool, ledger);
-  const history = new HistoryReader({ store, snapshot: snapshotsOf(storage), totals });
+  const history = new HistoryReader({ database: { url, schema }, log });
   teardown.add(() => history.close());
   const { exists } = following;
   const reads: ReadServices = {
@@ -210,6 +210,7 @@ async function composeLedger(database: Database, config: Config, log: Log, teard
     pool,
     projection,
     history,
+    catalogue,
     listPrices,
     now: () => clock.now(),
     exists,
@@ -293,9 +294,3 @@ async function follow(writers: Writers, projection: Projection) {
     },
   };
 }
-
-const snapshotsOf =
-  (storage: PostgresWriterStorage) => async (ledger: string, until: { revision?: number; atMs?: number }) => {
-    const snapshot = await storage.newestSnapshot(ledger, STATE_SCHEMA_VERSION, until);
-    return snapshot && { revision: snapshot.revision, text: (await unzip(snapshot.body)).toString('utf8') };
-  };

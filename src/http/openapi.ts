@@ -104,7 +104,12 @@ const ROUTES: readonly Route[] = [
       conversation: z.string().optional(),
     }),
   },
-  { method: 'get', path: `${L}/budgets`, summary: 'Budgets with their current numbers', query: reads.paged },
+  {
+    method: 'get',
+    path: `${L}/budgets`,
+    summary: 'Budgets with their current numbers',
+    query: reads.budgets,
+  },
   {
     method: 'get',
     path: `${L}/budgets/{id}`,

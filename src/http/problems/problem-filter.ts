@@ -2,9 +2,7 @@ import { STATUS_CODES } from 'node:http';
 import { Catch, HttpException } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
 import type { FastifyReply } from 'fastify';
-import { InvalidCursorError } from '../../queries/answers';
-import { HistoryBusyError } from '../../queries/history/history-reader';
-import { QueryError } from '../../queries/query-errors';
+import { queryProblem } from '../reads/query-problems';
 import { unavailable } from '../respond';
 import { Problem } from './problem';
 
@@ -47,11 +45,6 @@ export function problemFrom(error: unknown, report: ReportError): Problem {
   if (busy) return busy;
   const asked = queryProblem(error);
   if (asked) return asked;
-  if (error instanceof InvalidCursorError) {
-    return new Problem(400, 'invalid_request', 'the cursor is not one of ours', {
-      faults: [{ path: 'cursor', message: 'is not one of ours' }],
-    });
-  }
   const status = statusOf(error);
   if (status === undefined || status >= 500) {
     report(error);
@@ -65,20 +58,6 @@ export function problemFrom(error: unknown, report: ReportError): Problem {
   const [code, detail] = PLAIN[status] ?? ['invalid_request', 'the request cannot be read'];
   const members = status === 400 ? { faults: [{ path: '', message: detail }] } : {};
   return new Problem(status, code, detail, members);
-}
-
-function queryProblem(error: unknown): Problem | undefined {
-  const later = { 'retry-after': '1' };
-  if (error instanceof HistoryBusyError) return new Problem(503, 'overloaded', error.message, {}, later);
-  if (!(error instanceof QueryError)) return undefined;
-  switch (error.code) {
-    case 'position_ahead':
-      return new Problem(400, error.code, error.message);
-    case 'projection_behind':
-      return new Problem(503, error.code, error.message, {}, later);
-    default:
-      return new Problem(404, error.code, error.message);
-  }
 }
 
 const PLAIN: Readonly<Record<number, readonly [string, string]>> = {

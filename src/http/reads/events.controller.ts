@@ -1,50 +1,43 @@
 import { Readable } from 'node:stream';
 import { Controller, Get, Inject, Param, Query, Req, Res } from '@nestjs/common';
+import { QueryBus } from '@nestjs/cqrs';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { StoredEvent } from '../../event-store/event-store';
-import { envelope, eventsAfter, matchesFilter } from '../../queries/event-history';
-import type { EventFilter } from '../../queries/event-history';
-import { seen } from '../../queries/handlers';
-import { ReadServices } from '../../queries/read-services';
-import { invalidRequest, parsed } from '../problems/problem';
+import { EventReader } from '../../queries/events/event-reader';
+import type { EventFilter } from '../../queries/events/event-reader';
+import { ListEvents } from '../../queries/events/events';
+import { parsed } from '../problems/problem';
+import { atMost, jsonPage, ndjson, serverSentEvents } from './event-streams';
+import { OpenStreams } from './open-streams';
 import * as schemas from './query-schemas';
 
-const PAGE = 1_000;
-const HEARTBEAT_MS = 15_000;
+export { OpenStreams } from './open-streams';
 
-/** Open streams end when the service does. */
-export class OpenStreams {
-  private readonly open = new Set<AbortController>();
+const DEFAULT_LIMIT = 100;
 
-  begin(): AbortController {
-    const abort = new AbortController();
-    this.open.add(abort);
-    abort.signal.addEventListener('abort', () => this.open.delete(abort));
-    return abort;
-  }
-
-  closeAll(): void {
-    for (const abort of [...this.open]) abort.abort();
-  }
+interface Asked {
+  readonly ledger: string;
+  readonly filter: EventFilter;
+  readonly after: number;
+  readonly limit: number | undefined;
 }
 
 /** History: a page as JSON, all of it as NDJSON, or live as server-sent events. */
 @Controller('v1/ledgers/:ledger/events')
 export class EventsController {
   constructor(
-    @Inject(ReadServices) private readonly services: ReadServices,
+    @Inject(QueryBus) private readonly bus: QueryBus,
+    @Inject(EventReader) private readonly events: EventReader,
     @Inject(OpenStreams) private readonly streams: OpenStreams,
   ) {}
 
   @Get()
-  async events(
+  async list(
     @Param('ledger') ledger: string,
     @Query() query: unknown,
     @Req() request: FastifyRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { after, limit, from, to, type, requestId, conversation } = parsed(schemas.events, query);
-    await seen(this.services, ledger, undefined);
+    const { after = -1, limit, from, to, type, requestId, conversation } = parsed(schemas.events, query);
     const filter: EventFilter = {
       type,
       requestId,
@@ -53,111 +46,39 @@ export class EventsController {
       toMs: to === undefined ? undefined : Date.parse(to),
     };
     const accept = request.headers.accept ?? '';
+    const asked: Asked = { ledger, filter, after, limit };
     if (accept.includes('text/event-stream')) {
-      const last = request.headers['last-event-id'];
-      this.follow(ledger, filter, revisionOf(typeof last === 'string' ? last : after), reply);
-      return;
+      const seen = schemas.lastEventIdOf(request.headers['last-event-id']);
+      return this.follow({ ...asked, after: seen ?? after }, reply);
     }
-    if (accept.includes('application/x-ndjson')) {
-      const lines = this.lines(ledger, filter, revisionOf(after), limit);
-      void reply.type('application/x-ndjson').send(Readable.from(lines));
-      return;
-    }
-    const { events, next } = await eventsAfter(
-      this.services,
-      ledger,
-      filter,
-      revisionOf(after),
-      limit ?? 100,
-    );
-    void reply.send({
-      data: events.map(envelope),
-      nextCursor: next === undefined ? undefined : cursorOf(next),
-    });
+    if (accept.includes('application/x-ndjson')) return this.lines(asked, reply);
+    const page = await this.bus.execute(new ListEvents(ledger, filter, after, limit ?? DEFAULT_LIMIT));
+    const next = page.next === undefined ? undefined : String(page.next);
+    void reply.type('application/json; charset=utf-8').send(jsonPage(page.events, next));
   }
 
-  /** The exact stored bytes, a line each; a slow reader slows only itself. */
-  private async *lines(
-    ledger: string,
-    filter: EventFilter,
-    from: number,
-    limit = Infinity,
-  ): AsyncGenerator<Buffer> {
-    let after = from;
-    let left = limit;
-    while (left > 0) {
-      const { events, next } = await eventsAfter(this.services, ledger, filter, after, Math.min(PAGE, left));
-      left -= events.length;
-      if (events.length > 0) yield Buffer.concat(events.flatMap(({ bytes }) => [bytes, NEWLINE]));
-      if (next === undefined) return;
-      after = next;
-    }
+  /** A slow reader slows only itself: the next page is read when it has taken this one. */
+  private async lines({ ledger, filter, after, limit }: Asked, reply: FastifyReply): Promise<void> {
+    const batches = await this.events.all(ledger, filter, after);
+    const lines = Readable.from(ndjson(atMost(batches, limit)), { objectMode: false });
+    void reply.type('application/x-ndjson').send(lines);
   }
 
-  private follow(ledger: string, filter: EventFilter, after: number, reply: FastifyReply): void {
+  private async follow({ ledger, filter, after, limit }: Asked, reply: FastifyReply): Promise<void> {
     const abort = this.streams.begin();
-    const stream = Readable.from(this.messages(ledger, filter, after, abort));
     reply.raw.once('close', () => {
       abort.abort();
     });
-    void reply
-      .type('text/event-stream')
-      .headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
-      .send(stream);
-  }
-
-  private async *messages(
-    ledger: string,
-    filter: EventFilter,
-    after: number,
-    { signal }: AbortController,
-  ): AsyncGenerator<string> {
-    const live = this.services.store.subscribe(ledger, { from: after + 1, signal, batchSize: 500 });
-    const batches = live[Symbol.asyncIterator]();
-    yield ': live\n\n';
-    let pending = batches.next();
-    let beat = heartbeat(signal);
-    const ended = () => signal.aborted;
-    while (!ended()) {
-      const batch = await Promise.race([pending, beat]);
-      if (batch === 'heartbeat') {
-        if (!ended()) yield ': still here\n\n';
-        beat = heartbeat(signal);
-      } else if (batch.done) return;
-      else {
-        const told = batch.value.filter((event) => matchesFilter(event, filter)).map(message);
-        if (told.length > 0) yield told.join('');
-        pending = batches.next();
-      }
+    try {
+      const batches = await this.events.follow(ledger, filter, after, abort.signal);
+      const messages = serverSentEvents(atMost(batches, limit));
+      void reply
+        .type('text/event-stream')
+        .headers({ 'cache-control': 'no-store', 'x-accel-buffering': 'no' })
+        .send(Readable.from(messages, { objectMode: false }));
+    } catch (error) {
+      abort.abort();
+      throw error;
     }
-    await batches.return?.();
   }
-}
-
-const NEWLINE = Buffer.from('\n');
-const message = ({ revision, type, bytes }: StoredEvent): string =>
-  `id: ${revision}\nevent: ${type}\ndata: ${bytes.toString('utf8')}\n\n`;
-
-/** Something to say when nothing happens, so that proxies keep the line. */
-function heartbeat(signal: AbortSignal): Promise<'heartbeat'> {
-  return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      resolve('heartbeat');
-    };
-    const timer = setTimeout(done, HEARTBEAT_MS).unref();
-    signal.addEventListener('abort', done, { once: true });
-  });
-}
-
-const cursorOf = (revision: number): string => Buffer.from(`r${revision}`).toString('base64url');
-
-/** A cursor of ours, or a plain revision; nothing: from the beginning. */
-function revisionOf(cursor: string | undefined): number {
-  if (cursor === undefined || cursor === '') return -1;
-  const plain = /^\d{1,15}$/.test(cursor)
-    ? cursor
-    : /^r(\d{1,15})$/.exec(Buffer.from(cursor, 'base64url').toString('utf8'))?.[1];
-  if (plain === undefined) throw invalidRequest([{ path: 'after', message: 'is not one of our cursors' }]);
-  return Number(plain);
 }

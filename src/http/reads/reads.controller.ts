@@ -1,26 +1,14 @@
 import { Controller, Get, Inject, Param, Query } from '@nestjs/common';
 import { QueryBus } from '@nestjs/cqrs';
-import {
-  GetBudget,
-  GetCharge,
-  GetHeadroom,
-  GetRequest,
-  GetReservation,
-  GetSettings,
-  GetSpend,
-  GetState,
-  ListBalances,
-  ListBudgets,
-  ListLedgers,
-  ListPrices,
-  ListReservations,
-  Verify,
-} from '../../queries/messages';
-import type { BudgetView } from '../../queries/answers';
+import { GetCharge, GetRequest, GetReservation, ListReservations } from '../../queries/attempts';
+import { GetBudget, ListBalances, ListBudgets } from '../../queries/budgets';
+import { GetHeadroom } from '../../queries/headroom';
+import { GetState, VerifyLedger } from '../../queries/history/history';
+import { ListPrices } from '../../queries/prices';
+import { GetSettings, ListLedgers } from '../../queries/settings';
+import { GetSpend } from '../../queries/spend';
 import { parsed } from '../problems/problem';
 import * as schemas from './query-schemas';
-
-const flat = ({ budget, generation, current }: BudgetView) => ({ ...budget, generation, current });
 
 /** Queries over HTTP: thin over the query bus. */
 @Controller('v1/ledgers')
@@ -28,54 +16,55 @@ export class ReadsController {
   constructor(@Inject(QueryBus) private readonly bus: QueryBus) {}
 
   @Get()
-  async ledgers() {
-    return { data: await this.bus.execute(new ListLedgers()) };
+  ledgers(@Query() query: unknown) {
+    parsed(schemas.nothing, query);
+    return this.bus.execute(new ListLedgers());
   }
 
   @Get(':ledger/requests/:id')
-  async request(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
+  request(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
     const { after } = parsed(schemas.onlyAfter, query);
-    return { requestId: id, attempts: await this.bus.execute(new GetRequest(ledger, after, id)) };
+    return this.bus.execute(new GetRequest(ledger, parsed(schemas.requestId, id), after));
   }
 
   @Get(':ledger/reservations')
   reservations(@Param('ledger') ledger: string, @Query() query: unknown) {
     const { after, state, ...page } = parsed(schemas.reservations, query);
-    return this.bus.execute(new ListReservations(ledger, after, state, page));
+    return this.bus.execute(new ListReservations(ledger, state, page, after));
   }
 
   @Get(':ledger/reservations/:id')
   reservation(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
-    return this.bus.execute(new GetReservation(ledger, parsed(schemas.onlyAfter, query).after, id));
+    return this.bus.execute(new GetReservation(ledger, id, parsed(schemas.onlyAfter, query).after));
   }
 
   @Get(':ledger/charges/:id')
   charge(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
-    return this.bus.execute(new GetCharge(ledger, parsed(schemas.onlyAfter, query).after, id));
+    return this.bus.execute(new GetCharge(ledger, id, parsed(schemas.onlyAfter, query).after));
   }
 
   @Get(':ledger/budgets')
-  async budgets(@Param('ledger') ledger: string, @Query() query: unknown) {
-    const { after, ...page } = parsed(schemas.paged, query);
-    const { data, nextCursor } = await this.bus.execute(new ListBudgets(ledger, after, page));
-    return { data: data.map(flat), nextCursor };
+  budgets(@Param('ledger') ledger: string, @Query() query: unknown) {
+    const { after, ...page } = parsed(schemas.budgets, query);
+    return this.bus.execute(new ListBudgets(ledger, page, after));
   }
 
   @Get(':ledger/budgets/:id')
-  async budget(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
-    return flat(await this.bus.execute(new GetBudget(ledger, parsed(schemas.onlyAfter, query).after, id)));
+  budget(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
+    const { after } = parsed(schemas.onlyAfter, query);
+    return this.bus.execute(new GetBudget(ledger, parsed(schemas.budgetId, id), after));
   }
 
   @Get(':ledger/budgets/:id/balances')
   balances(@Param('ledger') ledger: string, @Param('id') id: string, @Query() query: unknown) {
     const { after, ...page } = parsed(schemas.paged, query);
-    return this.bus.execute(new ListBalances(ledger, after, id, page));
+    return this.bus.execute(new ListBalances(ledger, parsed(schemas.budgetId, id), page, after));
   }
 
   @Get(':ledger/spend')
   spend(@Param('ledger') ledger: string, @Query() query: unknown) {
-    const { after, from, to, ...request } = parsed(schemas.spend, query);
-    return this.bus.execute(new GetSpend(ledger, after, request, from, to));
+    const { after, from, to, by = [], ...page } = parsed(schemas.spend, query);
+    return this.bus.execute(new GetSpend(ledger, { by, ...page }, from, to, after));
   }
 
   @Get(':ledger/settings')
@@ -84,25 +73,26 @@ export class ReadsController {
   }
 
   @Get(':ledger/prices')
-  async prices(@Param('ledger') ledger: string, @Query() query: unknown) {
-    const { after, provider, model } = parsed(schemas.prices, query);
-    return { data: await this.bus.execute(new ListPrices(ledger, after, provider, model)) };
+  prices(@Param('ledger') ledger: string, @Query() query: unknown) {
+    const { after, provider, model, ...page } = parsed(schemas.prices, query);
+    return this.bus.execute(new ListPrices(ledger, { provider, model }, page, after));
   }
 
   @Get(':ledger/headroom')
   headroom(@Param('ledger') ledger: string, @Query() query: unknown) {
-    const { after, of } = parsed(schemas.headroom, query);
-    return this.bus.execute(new GetHeadroom(ledger, after, of));
+    const { after, question } = parsed(schemas.headroom, query);
+    return this.bus.execute(new GetHeadroom(ledger, question, after));
   }
 
   @Get(':ledger/state')
   state(@Param('ledger') ledger: string, @Query() query: unknown) {
-    const { at, revision } = parsed(schemas.state, query);
-    return this.bus.execute(new GetState(ledger, at === undefined ? undefined : Date.parse(at), revision));
+    const { after, at, revision } = parsed(schemas.state, query);
+    const moment = at === undefined ? { revision } : { atMs: Date.parse(at) };
+    return this.bus.execute(new GetState(ledger, moment, after));
   }
 
   @Get(':ledger/verify')
   verify(@Param('ledger') ledger: string, @Query() query: unknown) {
-    return this.bus.execute(new Verify(ledger, parsed(schemas.onlyAfter, query).after));
+    return this.bus.execute(new VerifyLedger(ledger, parsed(schemas.onlyAfter, query).after));
   }
 }

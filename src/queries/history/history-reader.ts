@@ -1,119 +1,134 @@
-import { join } from 'node:path';
+import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { EventStore } from '../../event-store/event-store';
-import type { Totals } from '../../read-models/totals';
-import type { HistoryRequest, HistoryResult } from './fold';
-import type { StateView } from './state-view';
-import type { Verification } from './verification';
-import type { FromWorker, ToWorker } from './worker';
+import type { Log } from '../../postgres/log';
+import { QueryError } from '../query-errors';
+import type { HistoryDatabase, HistoryJob, HistoryReply, HistoryResults } from './messages';
 
-export interface SnapshotText {
-  /** Of the last event in it. */
-  readonly revision: number;
-  readonly text: string;
+export interface HistoryOptions {
+  readonly database: HistoryDatabase;
+  readonly log: Log;
+  /** Compiled `worker.js`; default: beside this file. */
+  readonly script?: string;
+  readonly queueLimit?: number;
+  readonly timeLimitMs?: number;
+  readonly idleMs?: number;
 }
 
-export interface HistoryParts {
-  readonly store: EventStore;
-  /** The nearest snapshot at or below a revision or moment. */
-  readonly snapshot: (
-    ledger: string,
-    until: { revision?: number; atMs?: number },
-  ) => Promise<SnapshotText | undefined>;
-  readonly totals: (ledger: string) => Promise<Totals | undefined>;
+interface Waiting {
+  readonly job: HistoryJob;
+  readonly resolve: (result: HistoryResults[keyof HistoryResults]) => void;
+  readonly reject: (error: QueryError) => void;
 }
 
-const PAGE = 2_000;
-const MOST_WAITING = 16;
+const QUEUE_LIMIT = 16;
+const TIME_LIMIT_MS = 600_000;
+/** An idle thread gives its connection and memory back. */
+const IDLE_MS = 30_000;
+const MEMORY_MB = 2_048;
 
-/** Too many questions about history at once. */
-export class HistoryBusyError extends Error {
-  override readonly name = 'HistoryBusyError';
-}
-
-/** Folds history in a thread of its own, one question after another, so that checks are never kept waiting. */
+/**
+ * Runs what must fold much of a log in a thread of its own, one job at a time, so that no check waits for it. A job that takes
+ * too long, or a thread that dies, costs that job alone.
+ */
 export class HistoryReader {
+  private readonly queue: Waiting[] = [];
+  private running: Waiting | undefined;
   private worker: Worker | undefined;
-  private turn: Promise<unknown> = Promise.resolve();
-  private waiting = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private closed = false;
 
-  constructor(private readonly parts: HistoryParts) {}
+  constructor(private readonly options: HistoryOptions) {}
 
-  /** The ledger as it stood at a moment or revision, else now. */
-  state(ledger: string, atMs: number | undefined, revision: number | undefined): Promise<StateView> {
-    return this.inTurn(async () => {
-      const snapshot = await this.parts.snapshot(ledger, { revision, atMs });
-      const request = { kind: 'state' as const, ledger, snapshot: snapshot?.text, atMs, revision };
-      return (await this.run(request, (snapshot?.revision ?? -1) + 1)) as StateView;
-    });
-  }
-
-  verify(ledger: string): Promise<Verification> {
-    return this.inTurn(async () => {
-      const expected = await this.parts.totals(ledger);
-      return (await this.run({ kind: 'verify', ledger, expected }, 0)) as Verification;
+  /** Throws QueryError: history_busy where too many wait, history_timeout, history_failed. */
+  run<K extends HistoryJob['kind']>(job: HistoryJob & { readonly kind: K }): Promise<HistoryResults[K]> {
+    if (this.closed || this.queue.length >= (this.options.queueLimit ?? QUEUE_LIMIT)) {
+      const reason = this.closed ? 'the service is stopping' : 'too many questions about history wait';
+      return Promise.reject(new QueryError('history_busy', reason));
+    }
+    return new Promise((resolve, reject) => {
+      this.queue.push({ job, resolve: resolve as Waiting['resolve'], reject });
+      this.next();
     });
   }
 
   async close(): Promise<void> {
-    await this.worker?.terminate();
+    this.closed = true;
+    const ended = new QueryError('history_busy', 'the service is stopping');
+    for (const { reject } of this.queue.splice(0)) reject(ended);
+    this.settle()?.reject(ended);
+    await this.end();
   }
 
-  private async inTurn<T>(work: () => Promise<T>): Promise<T> {
-    if (this.waiting >= MOST_WAITING) throw new HistoryBusyError('too many questions about history at once');
-    this.waiting += 1;
-    const mine = this.turn.then(work, work);
-    this.turn = mine.catch(() => undefined);
-    try {
-      return await mine;
-    } finally {
-      this.waiting -= 1;
+  private next(): void {
+    if (this.running || this.closed) return;
+    const waiting = this.queue.shift();
+    clearTimeout(this.timer);
+    if (!waiting) {
+      this.timer = setTimeout(() => void this.end(), this.options.idleMs ?? IDLE_MS).unref();
+      return;
     }
+    this.running = waiting;
+    this.timer = setTimeout(() => {
+      this.fail(new QueryError('history_timeout', 'folding the history took too long'));
+    }, this.options.timeLimitMs ?? TIME_LIMIT_MS);
+    this.started().postMessage(waiting.job);
   }
 
-  private async run(request: HistoryRequest, from: number): Promise<HistoryResult> {
-    const { ledger } = request;
-    const head = (await this.parts.store.head(ledger))?.revision ?? -1;
-    let answer = await this.ask({ kind: 'begin', request });
-    for (let next = from; next <= head && answer.kind === 'ready' && answer.more;) {
-      const events = await this.parts.store.read(ledger, {
-        from: next,
-        limit: Math.min(PAGE, head + 1 - next),
-      });
-      if (events.length === 0) break;
-      next += events.length;
-      answer = await this.ask({ kind: 'page', events: events.map(({ bytes }) => new Uint8Array(bytes)) });
-    }
-    if (answer.kind === 'ready') answer = await this.ask({ kind: 'end' });
-    if (answer.kind === 'result') return answer.result;
-    throw new Error(answer.kind === 'failed' ? answer.message : 'the history worker gave no result');
-  }
-
-  private ask(message: ToWorker): Promise<FromWorker> {
-    const worker = (this.worker ??= this.start());
-    return new Promise((resolve, reject) => {
-      const done = () => {
-        worker.off('message', answered);
-        worker.off('error', failed);
-        worker.off('exit', failed);
-      };
-      const answered = (answer: FromWorker) => {
-        done();
-        resolve(answer);
-      };
-      const failed = (error: unknown) => {
-        done();
-        this.worker = undefined;
-        reject(error instanceof Error ? error : new Error('the history worker ended'));
-      };
-      worker.on('message', answered).on('error', failed).on('exit', failed);
-      worker.postMessage(message);
+  private started(): Worker {
+    if (this.worker) return this.worker;
+    const { database, script = path.join(__dirname, 'worker.js') } = this.options;
+    const worker = new Worker(script, {
+      workerData: database,
+      resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
     });
+    worker.unref();
+    worker.on('message', (reply: HistoryReply) => {
+      if (worker === this.worker) this.reply(reply);
+    });
+    const lost = (reason: string): void => {
+      if (worker !== this.worker) return;
+      this.options.log.warn('the history worker ended', { reason });
+      this.fail(new QueryError('history_failed', 'the history could not be folded'));
+    };
+    worker.on('error', (error) => {
+      lost(error instanceof Error ? error.message : String(error));
+    });
+    worker.on('exit', (code) => {
+      lost(`exit code ${code}`);
+    });
+    this.worker = worker;
+    return worker;
   }
 
-  private start(): Worker {
-    const worker = new Worker(join(__dirname, 'worker.js'));
-    worker.unref();
-    return worker;
+  private reply(reply: HistoryReply): void {
+    const waiting = this.settle();
+    if (reply.kind === 'done') waiting?.resolve(reply.result);
+    else {
+      this.options.log.warn('the history could not be folded', { reason: reply.message });
+      waiting?.reject(new QueryError('history_failed', 'the history could not be folded'));
+    }
+    this.next();
+  }
+
+  /** The thread is of no use any more: the next job gets another. */
+  private fail(error: QueryError): void {
+    const waiting = this.settle();
+    void this.end();
+    waiting?.reject(error);
+    this.next();
+  }
+
+  private settle(): Waiting | undefined {
+    clearTimeout(this.timer);
+    const waiting = this.running;
+    this.running = undefined;
+    return waiting;
+  }
+
+  private async end(): Promise<void> {
+    clearTimeout(this.timer);
+    const { worker } = this;
+    this.worker = undefined;
+    await worker?.terminate();
   }
 }

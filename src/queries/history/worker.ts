@@ -1,41 +1,40 @@
-import { parentPort } from 'node:worker_threads';
-import { foldOf } from './fold';
-import type { Fold, HistoryRequest, HistoryResult } from './fold';
+import { parentPort, workerData } from 'node:worker_threads';
+import { PostgresEventStore } from '../../event-store/postgres/postgres-event-store';
+import { MIN_POOL_SIZE, openDatabase } from '../../postgres/pool';
+import { readTotals } from '../../read-models/totals';
+import { PostgresWriterStorage } from '../../writer/storage';
+import type { HistoryDatabase, HistoryJob, HistoryReply } from './messages';
+import { stateAt } from './state-at';
+import { stateView } from './state-view';
+import { verifyLog } from './verify';
 
-/** What the service sends: a request, then pages of the log until it is told to stop, then the end. */
-export type ToWorker =
-  | { readonly kind: 'begin'; readonly request: HistoryRequest }
-  | { readonly kind: 'page'; readonly events: readonly Uint8Array[] }
-  | { readonly kind: 'end' };
-export type FromWorker =
-  | { readonly kind: 'ready'; readonly more: boolean }
-  | { readonly kind: 'result'; readonly result: HistoryResult }
-  | { readonly kind: 'failed'; readonly message: string };
+/** The thread that folds history, so that no check waits for it. Started by `HistoryReader`. */
+const silent = { info: () => undefined, warn: () => undefined };
+const { url, schema } = workerData as HistoryDatabase;
+// A pool of one: nothing here runs side by side.
+const { pool } = openDatabase({
+  url,
+  schema,
+  poolSize: MIN_POOL_SIZE,
+  applicationName: 'spend-ledger-history',
+  log: silent,
+});
+// It neither appends nor listens for news, so it needs no connections for that: they are never given.
+const log = new PostgresEventStore({ pool, connect: () => new Promise(() => undefined), schema });
+const snapshots = new PostgresWriterStorage(pool);
 
-let fold: Fold<HistoryResult> | undefined;
-
-function handle(message: ToWorker): FromWorker {
-  switch (message.kind) {
-    case 'begin':
-      fold = foldOf(message.request);
-      return { kind: 'ready', more: true };
-    case 'page':
-      return { kind: 'ready', more: fold?.page(message.events) ?? false };
-    case 'end': {
-      if (!fold) return { kind: 'failed', message: 'nothing was begun' };
-      const result = fold.result();
-      fold = undefined;
-      return { kind: 'result', result };
-    }
-  }
+async function run(job: HistoryJob): Promise<HistoryReply> {
+  if (job.kind === 'state') return { kind: 'done', result: stateView(await stateAt(log, snapshots, job)) };
+  const totals = await readTotals(pool, job.ledger);
+  const head = (await log.head(job.ledger))?.revision ?? -1;
+  return { kind: 'done', result: await verifyLog(log, job.ledger, head, totals) };
 }
 
-parentPort?.on('message', (message: ToWorker) => {
-  let answer: FromWorker;
-  try {
-    answer = handle(message);
-  } catch (error) {
-    answer = { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
-  }
-  parentPort?.postMessage(answer);
+parentPort?.on('message', (job: HistoryJob) => {
+  run(job)
+    .catch((error: unknown): HistoryReply => {
+      return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+    })
+    .then((reply) => parentPort?.postMessage(reply))
+    .catch(() => process.exit(1));
 });

@@ -51,6 +51,12 @@ export interface BucketNumbers {
   readonly setAsides: readonly { readonly index: number; readonly charged: bigint; readonly held: bigint }[];
 }
 
+/** A budget that stands, without its numbers. */
+export interface StandingBudget {
+  readonly definition: BudgetDefinition;
+  readonly generation: number;
+}
+
 interface BudgetRow {
   readonly id: string;
   readonly generation: number;
@@ -148,6 +154,24 @@ export class BudgetQueries {
         };
       },
     );
+  }
+
+  /** Changes whenever a budget of the ledger is defined, amended or retired. */
+  async lastChange(ledger: string): Promise<string> {
+    const { rows } = await this.pool.query<{ mark: string }>(
+      `SELECT concat_ws(' ', max(version), count(*), max(revision)) AS mark FROM budgets WHERE ${OF_BUDGETS}`,
+      [ledger],
+    );
+    return rows[0]?.mark ?? '';
+  }
+
+  /** Every budget that is not retired, by id. */
+  async standing(ledger: string): Promise<StandingBudget[]> {
+    const { rows } = await this.pool.query<StandingBudget>(
+      `SELECT definition, generation FROM budgets WHERE ${OF_BUDGETS} AND NOT retired ORDER BY id`,
+      [ledger],
+    );
+    return rows;
   }
 
   /** The numbers of places, in their order; zero where nothing was counted yet. For `/headroom`. */
