@@ -18,6 +18,7 @@ import { DatabaseClock } from './postgres/clock';
 import { openConfiguredDatabase } from './postgres/configured-database';
 import type { ConfiguredDatabase } from './postgres/configured-database';
 import type { Log } from './postgres/log';
+import { MIN_POOL_SIZE } from './postgres/pool';
 import { readStoreTime } from './postgres/store-time';
 import { createCatalogue, listPrices } from './prices/catalogue';
 import { HistoryReader } from './queries/history/history-reader';
@@ -105,7 +106,7 @@ async function compose(
   teardown: Teardown,
   beforeListen: (app: NestFastifyApplication) => void,
 ): Promise<Service> {
-  const opened = await openConfiguredDatabase(config, log);
+  const opened = await openConfiguredDatabase(withoutHistory(config), log);
   teardown.add(() => opened.stop());
   const ledger = await composeLedger(opened, config, log, teardown);
   const report = (error: unknown): void => {
@@ -160,6 +161,12 @@ async function drain(app: NestFastifyApplication): Promise<void> {
     clearTimeout(late);
   }
 }
+
+/** History's worker has a connection of its own: together they stay within what the operator allows, where that is above the least. */
+const withoutHistory = (config: Config): Config => ({
+  ...config,
+  databasePool: Math.max(MIN_POOL_SIZE, config.databasePool - 1),
+});
 
 /** The ledgers' own parts: clock, log, writers, read models, history. */
 async function composeLedger(
