@@ -67,16 +67,18 @@ export type Verified =
 /** Hashes an event's exact bytes anew: they must be canonical, match their hash, and follow the one before. */
 export function verifySealed(bytes: Buffer, previousHash: string): Verified {
   const text = bytes.toString('utf8');
-  let raw: RawEvent;
+  let raw: RawEvent | null;
   try {
-    raw = JSON.parse(text) as RawEvent;
+    raw = JSON.parse(text) as RawEvent | null;
   } catch {
     return { ok: false, fault: 'is not JSON' };
   }
-  const metadata = raw.metadata as Partial<Recorded['metadata']> | undefined;
+  const metadata = raw?.metadata as Partial<Recorded['metadata']> | null | undefined;
   const hash = metadata?.hash;
-  if (typeof hash !== 'string') return { ok: false, fault: 'has no hash' };
-  if (canonicalJson(raw) !== text) return { ok: false, fault: 'is not in canonical form' };
+  if (raw === null || typeof hash !== 'string') return { ok: false, fault: 'has no hash' };
+  // As bytes: decoded to text, every invalid sequence looks like the same replacement character.
+  if (!Buffer.from(canonicalJson(raw), 'utf8').equals(bytes))
+    return { ok: false, fault: 'is not in canonical form' };
   if (sha256(text.replace(`"hash":"${hash}",`, '')) !== hash)
     return { ok: false, fault: 'does not match its hash' };
   if (metadata?.previousHash !== previousHash)

@@ -55,7 +55,8 @@ export function decodeEvent(bytes: Buffer, upcasters: Upcasters = UPCASTERS): Re
 export function upcast(raw: RawEvent, { current, steps }: Upcasters = UPCASTERS): Recorded {
   const wanted = Object.hasOwn(current, raw.type) ? current[raw.type] : undefined;
   const { schemaVersion } = raw;
-  if (wanted === undefined || schemaVersion > wanted || schemaVersion < 1) {
+  const known = wanted !== undefined && Number.isInteger(schemaVersion) && schemaVersion >= 1;
+  if (!known || schemaVersion > wanted) {
     throw new UnknownEventError(raw.type, schemaVersion, raw.revision);
   }
   if (schemaVersion === wanted) return raw as Recorded;

@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 2_000;
 
 /**
  * Everything from a revision on, page by page, then live. Revisions are contiguous, so nothing can be skipped
- * (casebook 34): a hole is an error. What cannot be read is tried again until the signal (casebook 38).
+ * (casebook 34): a hole is an error (casebook 36). What cannot be read is tried again until the signal (casebook 38).
  */
 export async function* followStream({
   options,
@@ -23,57 +23,91 @@ export async function* followStream({
   wakeUps,
   pollMs = 1_000,
 }: Followed): AsyncGenerator<StoredEvent[]> {
-  const { signal, batchSize = 1_000, onState } = options;
+  const { signal, batchSize = 1_000 } = options;
+  const enter = tellingChanges(options.onState);
+  const doorbell = new Doorbell(wakeUps, signal);
+  // Asked as a function, since it changes while this generator sleeps.
+  const aborted = () => signal.aborted;
   let next = options.from;
-  let news = true;
-  let pause = FIRST_PAUSE_MS;
-  let rouse: (() => void) | undefined;
-  const unsubscribe = wakeUps(() => {
-    news = true;
-    rouse?.();
-  });
-  const stop = () => rouse?.();
-  // Asked as functions, since both change while this generator sleeps.
-  const ended = () => signal.aborted;
-  const hasNews = () => news;
-  signal.addEventListener('abort', stop);
+  let pauseMs = FIRST_PAUSE_MS;
   try {
-    onState?.('catching-up');
-    while (!ended()) {
-      news = false;
+    enter('catching-up');
+    while (!aborted()) {
+      doorbell.reset();
       let events: StoredEvent[];
       try {
         events = await read(next, batchSize);
       } catch (error) {
-        onState?.('lost', error);
-        await after(pause * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
-        pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+        enter('lost', error);
+        await after(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
+        pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
         continue;
       }
-      pause = FIRST_PAUSE_MS;
+      pauseMs = FIRST_PAUSE_MS;
       assertContiguous(events, next);
-      if (events.length > 0 && !ended()) {
+      if (aborted()) return;
+      if (events.length > 0) {
         next += events.length;
         yield events;
         continue;
       }
-      onState?.('live');
-      if (!hasNews()) {
-        await new Promise<void>((resolve) => {
-          const timer = setTimeout(resolve, pollMs);
-          rouse = () => {
-            clearTimeout(timer);
-            resolve();
-          };
-          if (hasNews() || ended()) rouse();
-        });
-        rouse = undefined;
-      }
+      enter('live');
+      await doorbell.rung(pollMs);
     }
   } finally {
-    unsubscribe();
-    signal.removeEventListener('abort', stop);
+    doorbell.remove();
   }
+}
+
+/** Remembers that there was news while nobody waited for it, so that none falls between a read and the wait. */
+class Doorbell {
+  private hasRung = false;
+  private open: (() => void) | undefined;
+  private readonly unsubscribe: () => void;
+
+  constructor(
+    wakeUps: Followed['wakeUps'],
+    private readonly signal: AbortSignal,
+  ) {
+    this.unsubscribe = wakeUps(this.ring);
+    signal.addEventListener('abort', this.ring);
+  }
+
+  reset(): void {
+    this.hasRung = false;
+  }
+
+  /** Resolves with news since the last reset, with the signal, or after `withinMs`. */
+  async rung(withinMs: number): Promise<void> {
+    if (this.hasRung || this.signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.open = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+    this.open = undefined;
+  }
+
+  remove(): void {
+    this.unsubscribe();
+    this.signal.removeEventListener('abort', this.ring);
+  }
+
+  private readonly ring = (): void => {
+    this.hasRung = true;
+    this.open?.();
+  };
+}
+
+/** Tells of a state when it is entered, not at each look. */
+function tellingChanges(onState: SubscribeOptions['onState']): NonNullable<SubscribeOptions['onState']> {
+  let last: Parameters<NonNullable<SubscribeOptions['onState']>>[0] | undefined;
+  return (state, error) => {
+    if (state !== last) onState?.(state, error);
+    last = state;
+  };
 }
 
 function assertContiguous(events: readonly StoredEvent[], from: number): void {

@@ -46,6 +46,14 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
     expect(ids(stored.slice(0, 3))).toEqual(ids(first));
   });
 
+  it('refuses a batch that is empty, or whose events say other revisions than they would get', async () => {
+    const refused = expect.objectContaining({ name: 'AppendRefusedError' }) as Error;
+    await expect(store.append(ledger, EMPTY, [])).rejects.toEqual(refused);
+    await expect(store.append(ledger, EMPTY, [event(0), event(2)])).rejects.toEqual(refused);
+    await expect(store.append(ledger, EMPTY, batch(1, 1))).rejects.toEqual(refused);
+    expect(await store.head(ledger)).toBeUndefined();
+  });
+
   it('an unknown stream is empty', async () => {
     expect(await store.read(ledger)).toEqual([]);
     expect(await store.head(ledger)).toBeUndefined();
@@ -60,11 +68,40 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
     expect(ids(await store.read(ledger))).toEqual(ids(winner));
   });
 
+  it('instances that race for every revision store each batch once, in one order (casebook 39)', async () => {
+    const instances = [store, await open(), await open()];
+    const rounds = 10;
+    /** Appends its batches one after another, each where the log ends by then; returns their ids in that order. */
+    const race = async (instance: EventStore): Promise<string[]> => {
+      const stored: string[] = [];
+      while (stored.length < rounds * 3) {
+        const end = (await instance.head(ledger))?.revision ?? EMPTY;
+        const events = batch(end + 1, 3);
+        if ((await instance.append(ledger, end, events)).kind === 'appended') stored.push(...ids(events));
+      }
+      return stored;
+    };
+    const told = await Promise.all(instances.map(race));
+    const log = await store.read(ledger);
+    expect(log.map(({ revision }) => revision)).toEqual(
+      Array.from({ length: rounds * 3 * instances.length }, (_, n) => n),
+    );
+    for (const stored of told) expect(ids(log).filter((id) => stored.includes(id))).toEqual(stored);
+  });
+
   it('keeps the exact bytes, times and types', async () => {
     const odd = event(0, '{"text":"é 😀 \\u0001 \u2028 漢字 \u{10FFFF}"}', 1_796_040_000_123);
     const large = event(1, JSON.stringify('x'.repeat(1_000_000)), 1_796_040_000_123);
     await store.append(ledger, EMPTY, [odd, large]);
-    expect(await store.read(ledger)).toEqual([odd, large]);
+    const stored = await store.read(ledger);
+    // As whole buffers: compared element by element, a megabyte takes seconds.
+    expect(stored.map(({ bytes }, i) => bytes.equals([odd, large][i]?.bytes ?? bytes.subarray(1)))).toEqual([
+      true,
+      true,
+    ]);
+    expect(stored.map(({ id, type, revision, at }) => ({ id, type, revision, at }))).toEqual(
+      [odd, large].map(({ id, type, revision, at }) => ({ id, type, revision, at })),
+    );
   });
 
   it('reads any range both ways', async () => {
@@ -148,6 +185,19 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
     const reading = take(store.subscribe(ledger, { from: 0, signal: abort.signal }), 1);
     abort.abort();
     expect(await reading).toEqual([]);
+  });
+
+  it('a live subscription ends with its signal, and tells once of each state it comes to', async () => {
+    await store.append(ledger, EMPTY, batch(0, 1));
+    const abort = new AbortController();
+    const states: string[] = [];
+    const onState = (state: string): void => {
+      states.push(state);
+      if (state === 'live') abort.abort();
+    };
+    const reading = take(store.subscribe(ledger, { from: 0, signal: abort.signal, onState }), 2);
+    expect((await reading).map(({ revision }) => revision)).toEqual([0]);
+    expect(states).toEqual(['catching-up', 'live']);
   });
 
   it('hears of what another instance appended', async () => {

@@ -1,4 +1,4 @@
-import { EMPTY } from '../event-store';
+import { batchFault } from '../batch-fault';
 import type {
   AppendResult,
   EventStore,
@@ -17,10 +17,12 @@ export class InMemoryEventStore implements EventStore {
   private readonly wakeUps = new WakeUps();
 
   append(ledger: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
+    const fault = batchFault(expectedRevision, events);
+    if (fault) return Promise.reject(fault);
     const stream = this.streams.get(ledger) ?? [];
     if (stream.length - 1 !== expectedRevision) return Promise.resolve({ kind: 'conflict' });
-    const copies = events.map((event) => ({ ...event, bytes: Buffer.from(event.bytes) }));
-    this.streams.set(ledger, [...stream, ...copies]);
+    for (const event of events) stream.push({ ...event, bytes: Buffer.from(event.bytes) });
+    this.streams.set(ledger, stream);
     return Promise.resolve({ kind: 'appended' });
   }
 
@@ -43,7 +45,7 @@ export class InMemoryEventStore implements EventStore {
   revisionAt(ledger: string, atMs: number): Promise<number> {
     const stream = this.streams.get(ledger) ?? [];
     const found = stream.findIndex((event) => event.at >= atMs);
-    return Promise.resolve(found === EMPTY ? stream.length : found);
+    return Promise.resolve(found < 0 ? stream.length : found);
   }
 
   subscribe(ledger: string, options: SubscribeOptions): AsyncIterable<StoredEvent[]> {

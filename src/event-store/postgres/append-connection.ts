@@ -1,16 +1,22 @@
+import { setTimeout as after } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { AppendResult, SealedEvent } from '../event-store';
-import { StoreUnavailableError, UnknownOutcomeError } from '../event-store';
+import { AppendRefusedError, StoreUnavailableError, UnknownOutcomeError } from '../event-store';
 import { appendError, isConflict } from './append-errors';
 import { appendStatement } from './append-sql';
 import type { AppendRow } from './append-sql';
+
+/** A socket that was cut tells so at once; this bounds the wait where it does not. */
+const ENDED_WITHIN_MS = 1_000;
 
 /**
  * The connection appends go through, one statement after another. One that failed or fell silent is thrown away:
  * what is still on its way on it must not be mixed up with what comes next.
  */
 export class AppendConnection {
-  private client: Promise<Client> | undefined;
+  private client: Client | undefined;
+  /** Resolves when the latest connection has ended: before that its place among the process's few is not free. */
+  private ended: Promise<void> = Promise.resolve();
   private turn: Promise<void> = Promise.resolve();
   private closed = false;
 
@@ -44,33 +50,49 @@ export class AppendConnection {
     } catch (error) {
       if (isConflict(error)) return { kind: 'conflict' };
       const failure = error instanceof UnknownOutcomeError ? error : appendError(error);
-      if (failure instanceof UnknownOutcomeError) this.discard(client);
+      // Also when the server said no: after a failover this one may still lead to the old, read-only primary.
+      if (!(failure instanceof AppendRefusedError)) this.discard(client);
       throw failure;
     }
   }
 
   async close(): Promise<void> {
     this.closed = true;
-    const client = await this.client?.catch(() => undefined);
-    await client?.end().catch(() => undefined);
+    await this.client?.end().catch(() => undefined);
   }
 
   private async connected(): Promise<Client> {
-    if (this.closed) throw new StoreUnavailableError('the log is closed');
-    this.client ??= this.connect().then((client) => {
+    if (this.client) return this.client;
+    await this.ended;
+    const client = await this.opened();
+    this.ended = new Promise((resolve) => {
       client.once('end', () => {
-        this.client = undefined;
+        if (this.client === client) this.client = undefined;
+        resolve();
       });
-      return client;
     });
+    this.client = client;
+    return client;
+  }
+
+  private async opened(): Promise<Client> {
+    if (this.closed) throw new StoreUnavailableError('the log is closed');
+    let client: Client;
     try {
-      return await this.client;
+      client = await this.connect();
     } catch (error) {
-      this.client = undefined;
       throw new StoreUnavailableError(error instanceof Error ? error.message : String(error), {
         cause: error,
       });
     }
+    // close() may have come while the connection was being made; it could not end it.
+    if (!this.isClosed()) return client;
+    await client.end().catch(() => undefined);
+    throw new StoreUnavailableError('the log is closed');
+  }
+
+  private isClosed(): boolean {
+    return this.closed;
   }
 
   private async within<T>(query: Promise<T>): Promise<T> {
@@ -90,7 +112,8 @@ export class AppendConnection {
 
   /** Cuts the socket: `end()` would wait for the statement that nobody waits for any more. */
   private discard(client: Client): void {
-    this.client = undefined;
+    if (this.client === client) this.client = undefined;
+    this.ended = Promise.race([this.ended, after(ENDED_WITHIN_MS, undefined, { ref: false })]);
     const { connection } = client as unknown as { connection?: { stream?: { destroy(): void } } };
     connection?.stream?.destroy();
     client.end().catch(() => undefined);

@@ -8,6 +8,7 @@ import type {
   StreamHead,
   SubscribeOptions,
 } from '../event-store';
+import { batchFault } from '../batch-fault';
 import { followStream } from '../follow-stream';
 import { WakeUps } from '../wake-ups';
 import { AppendConnection } from './append-connection';
@@ -19,7 +20,10 @@ export interface PostgresEventStoreParts {
   /** A connection of the caller's own; two are taken: for appends and for news. */
   readonly connect: () => Promise<Client>;
   readonly schema: string;
+  /** How long an append may go unanswered before its outcome counts as unknown; default 5,000. */
   readonly appendTimeoutMs?: number;
+  /** How often a subscription looks although nobody woke it; default 1,000. */
+  readonly pollMs?: number;
 }
 
 interface EventRow {
@@ -35,6 +39,7 @@ const FORWARDS = `SELECT ${COLUMNS} FROM events WHERE ledger = $1 AND revision >
 const BACKWARDS = `SELECT ${COLUMNS} FROM events WHERE ledger = $1 AND revision <= $2 ORDER BY revision DESC LIMIT $3`;
 const HEAD = `SELECT revision, round(extract(epoch FROM at) * 1000)::float8 AS at FROM events WHERE ledger = $1 ORDER BY revision DESC LIMIT 1`;
 const AT = `SELECT round(extract(epoch FROM at) * 1000)::float8 AS at FROM events WHERE ledger = $1 AND revision = $2`;
+const NOTIFY = `SELECT pg_notify($1, ledger) FROM unnest($2::text[]) AS grown(ledger)`;
 const NEWEST = '9223372036854775807';
 
 /** The log in one PostgreSQL table. */
@@ -45,14 +50,16 @@ export class PostgresEventStore implements EventStore {
 
   constructor(private readonly parts: PostgresEventStoreParts) {
     this.appends = new AppendConnection(parts.connect, parts.appendTimeoutMs ?? 5_000);
-    this.news = new News(parts.connect, `${parts.schema}_events`, this.wakeUps, (channel, ledger) =>
-      parts.pool.query('SELECT pg_notify($1, $2)', [channel, ledger]),
+    // The schema's name is the channel: with anything added to it, a long one would be cut and heard by nobody.
+    this.news = new News(parts.connect, parts.schema, this.wakeUps, (channel, ledgers) =>
+      parts.pool.query({ name: 'events-notify', text: NOTIFY, values: [channel, ledgers] }),
     );
     this.news.start();
   }
 
   append(ledger: string, expectedRevision: number, events: readonly SealedEvent[]): Promise<AppendResult> {
-    return this.appends.append(ledger, expectedRevision, events);
+    const fault = batchFault(expectedRevision, events);
+    return fault ? Promise.reject(fault) : this.appends.append(ledger, expectedRevision, events);
   }
 
   async read(ledger: string, options: ReadOptions = {}): Promise<StoredEvent[]> {
@@ -104,6 +111,7 @@ export class PostgresEventStore implements EventStore {
       options,
       read: (from, limit) => this.read(ledger, { from, limit }),
       wakeUps: this.wakeUps.of(ledger),
+      pollMs: this.parts.pollMs,
     });
   }
 
