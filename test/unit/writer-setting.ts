@@ -150,7 +150,7 @@ export function stateOf(writer: LedgerWriter): string {
 }
 
 /** Lets the event loop turn until a condition holds; bounded. */
-export async function until(holds: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+export async function until(holds: () => boolean | Promise<boolean>, withinMs = 20_000): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error('the condition did not come true in time');
