@@ -301,7 +301,7 @@ describe('the history worker', () => {
       `const { parentPort } = require('node:worker_threads');
        parentPort.on('message', (job) => job.ledger === 'slow' || parentPort.postMessage({ kind: 'done', result: job }));`,
     );
-    const history = reader('postgres://nowhere', { script: silent, timeLimitMs: 300 });
+    const history = reader('postgres://nowhere', { script: silent, timeLimitMs: 3_000 });
     const slow = history.run({ kind: 'verify', ledger: 'slow' });
     const quick = history.run({ kind: 'verify', ledger: 'quick' });
     await expect(slow).rejects.toMatchObject({ code: 'history_timeout' });
