@@ -122,7 +122,11 @@ function innerError(value: unknown, depth = 0): Fields | undefined {
   return innerError(fields['error'], depth + 1) ?? fields;
 }
 
+const WORD = /^[\w.-]{1,100}$/;
+const KEY_LIKE = /^(sk|slk|pk|key|gsk|xai|aiza)[-_]|^aiza|[A-Za-z0-9]{32,}/i;
+
 const word = (value: unknown): string | undefined => {
   const text = typeof value === 'number' ? String(value) : value;
-  return typeof text === 'string' && /^[\w.-]{1,100}$/.test(text) ? text : undefined;
+  // A type or code is made of words; what looks like a key is one, pasted in the wrong place.
+  return typeof text === 'string' && WORD.test(text) && !KEY_LIKE.test(text) ? text : undefined;
 };

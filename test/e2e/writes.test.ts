@@ -290,6 +290,16 @@ describe('bad input', () => {
     expect(JSON.stringify(reply.body)).not.toContain(SECRET);
   });
 
+  it('a body nested without end is a fault, and a key pasted as an error code is not kept', async () => {
+    const deep = `{"usageId":"d","account":${JSON.stringify(ACCOUNT)},"model":"m","outcome":"failed","error":{"status":500,"body":${'{"a":'.repeat(6_000)}1${'}'.repeat(6_000)}}}`;
+    expect((await service.post('record-usage', deep)).status).toBe(400);
+    expect((await service.put('/v1/ledgers/keys', {})).status).toBe(200);
+    const error = { status: 401, type: `${SECRET}-type`, code: SECRET };
+    const failed = { usageId: 'k', account: ACCOUNT, model: 'm', outcome: 'failed', error };
+    expect((await service.post('/v1/ledgers/keys/record-usage', failed)).status).toBe(200);
+    expect(JSON.stringify((await service.get('/v1/ledgers/keys/events')).body)).not.toContain(SECRET);
+  });
+
   it('names every fault at once', async () => {
     const { body } = await service.put('budgets/Day!', {
       limit: '-5',

@@ -28,7 +28,22 @@ export const invalidRequest = (faults: readonly Fault[]): Problem =>
 
 /** Parses with a schema or throws a 400 that lists every fault by path and never echoes a value. */
 export function parsed<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
+  if (isTooDeep(input)) throw invalidRequest([{ path: '', message: `is nested deeper than ${DEEPEST}` }]);
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   throw invalidRequest(faultsOf(result.error));
+}
+
+/** Deeper than any provider's object; far below where recursion over a body would overflow. */
+const DEEPEST = 64;
+
+function isTooDeep(input: unknown): boolean {
+  let level: unknown[] = [input];
+  for (let depth = 0; depth <= DEEPEST; depth += 1) {
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values(value) : [],
+    );
+    if (level.length === 0) return false;
+  }
+  return true;
 }
