@@ -40,7 +40,7 @@ const DEEPEST = 64;
 function isTooDeep(input: unknown): boolean {
   let level: unknown[] = [input];
   for (let depth = 0; depth <= DEEPEST; depth += 1) {
-    level = level.flatMap((value) =>
+    level = level.flatMap((value): unknown[] =>
       typeof value === 'object' && value !== null ? Object.values(value) : [],
     );
     if (level.length === 0) return false;
