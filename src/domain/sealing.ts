@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash as digest } from 'node:crypto';
 import { canonicalJson } from './canonical-json';
 import type { LedgerEvent, Recorded } from './events';
 import { upcast } from './upcast';
@@ -29,7 +29,8 @@ export interface SealedBytes {
   readonly bytes: Buffer;
 }
 
-const sha256 = (text: string): string => createHash('sha256').update(text, 'utf8').digest('hex');
+/** In one call, of the text as UTF-8: a hash object costs half as much again. */
+const sha256 = (text: string): string => digest('sha256', text, 'hex');
 
 /**
  * Writes an event's envelope as canonical JSON once, hashes it, and puts the hash into the text at its sorted

@@ -30,6 +30,7 @@ export async function* followStream({
   const aborted = () => signal.aborted;
   let next = options.from;
   let pauseMs = FIRST_PAUSE_MS;
+  let isLost = false;
   try {
     enter('catching-up');
     while (!aborted()) {
@@ -38,12 +39,16 @@ export async function* followStream({
       try {
         events = await read(next, batchSize);
       } catch (error) {
+        isLost = true;
         enter('lost', error);
         await after(pauseMs * (0.5 + Math.random()), undefined, { signal }).catch(() => undefined);
         pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
         continue;
       }
       pauseMs = FIRST_PAUSE_MS;
+      // Recovered with the first page, not only at the head, which a busy log may keep away for long.
+      if (isLost) enter('catching-up');
+      isLost = false;
       assertContiguous(events, next);
       if (aborted()) return;
       if (events.length > 0) {

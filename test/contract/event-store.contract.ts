@@ -11,6 +11,19 @@ export const batch = (from: number, count: number): SealedEvent[] =>
 
 const ids = (events: readonly SealedEvent[]): string[] => events.map(({ id }) => id);
 
+/** Signals that end with their test, also with a failed one: what still reads would keep the run from ending. */
+export function endingWithTheTest(): () => AbortController {
+  const given: AbortController[] = [];
+  afterEach(() => {
+    for (const abort of given.splice(0)) abort.abort();
+  });
+  return () => {
+    const abort = new AbortController();
+    given.push(abort);
+    return abort;
+  };
+}
+
 /** Reads a subscription until it has so many events. */
 export async function take(source: AsyncIterable<StoredEvent[]>, count: number): Promise<StoredEvent[]> {
   const taken: StoredEvent[] = [];
@@ -25,6 +38,7 @@ export async function take(source: AsyncIterable<StoredEvent[]>, count: number):
 export function eventStoreContract(open: () => Promise<EventStore>): void {
   let store: EventStore;
   let ledger: string;
+  const ending = endingWithTheTest();
 
   beforeAll(async () => {
     store = await open();
@@ -113,6 +127,10 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
     expect(await revisions({ from: 10 })).toEqual([]);
     expect(await revisions({ direction: 'backwards', limit: 2 })).toEqual([9, 8]);
     expect(await revisions({ direction: 'backwards', from: 1 })).toEqual([1, 0]);
+    expect(await revisions({ direction: 'backwards', from: 20, limit: 1 })).toEqual([9]);
+    expect(await revisions({ direction: 'backwards', from: EMPTY })).toEqual([]);
+    expect(await revisions({ direction: 'backwards', from: -2 })).toEqual([]);
+    expect(await revisions({ from: 3, limit: 0 })).toEqual([]);
     expect(await store.head(ledger)).toEqual({ revision: 9, at: 1_009 });
   });
 
@@ -144,7 +162,7 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
 
   it('a subscription catches up and goes live without gap or duplicate while others write (casebook 34)', async () => {
     await store.append(ledger, EMPTY, batch(0, 50));
-    const abort = new AbortController();
+    const abort = ending();
     const readers = [0, 0, 25].map((from) =>
       take(store.subscribe(ledger, { from, signal: abort.signal, batchSize: 7 }), 200 - from),
     );
@@ -163,7 +181,7 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
   });
 
   it('a slow consumer gets every event, at its own pace', async () => {
-    const abort = new AbortController();
+    const abort = ending();
     const seen: number[] = [];
     const reading = (async () => {
       for await (const events of store.subscribe(ledger, { from: 0, signal: abort.signal, batchSize: 3 })) {
@@ -181,7 +199,7 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
   });
 
   it('a subscription ends with its signal', async () => {
-    const abort = new AbortController();
+    const abort = ending();
     const reading = take(store.subscribe(ledger, { from: 0, signal: abort.signal }), 1);
     abort.abort();
     expect(await reading).toEqual([]);
@@ -189,7 +207,7 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
 
   it('a live subscription ends with its signal, and tells once of each state it comes to', async () => {
     await store.append(ledger, EMPTY, batch(0, 1));
-    const abort = new AbortController();
+    const abort = ending();
     const states: string[] = [];
     const onState = (state: string): void => {
       states.push(state);
@@ -202,7 +220,7 @@ export function eventStoreContract(open: () => Promise<EventStore>): void {
 
   it('hears of what another instance appended', async () => {
     const other = await open();
-    const abort = new AbortController();
+    const abort = ending();
     const reading = take(store.subscribe(ledger, { from: 0, signal: abort.signal }), 2);
     await other.append(ledger, EMPTY, batch(0, 2));
     other.wake(ledger);

@@ -2,17 +2,18 @@ import { StoreUnavailableError } from '../../src/event-store/event-store';
 import type { StoredEvent } from '../../src/event-store/event-store';
 import { followStream } from '../../src/event-store/follow-stream';
 import { WakeUps } from '../../src/event-store/wake-ups';
-import { batch, take } from './event-store.contract';
+import { batch, endingWithTheTest, take } from './event-store.contract';
 
 /** A day: whoever waits for it was not woken. */
 const NEVER_MS = 86_400_000;
 
 describe('following a stream', () => {
+  const ending = endingWithTheTest();
   const log = batch(0, 5);
   const page = (from: number, limit: number): StoredEvent[] => log.slice(from, from + limit);
 
   it('goes on where it was after reads that failed, and tells of the loss and of the recovery (casebook 38)', async () => {
-    const abort = new AbortController();
+    const abort = ending();
     const states: [string, unknown][] = [];
     const faults = [new StoreUnavailableError('cut'), new StoreUnavailableError('cut')];
     let reads = 0;
@@ -38,6 +39,7 @@ describe('following a stream', () => {
     expect(states).toEqual([
       ['catching-up', undefined],
       ['lost', expect.any(StoreUnavailableError)],
+      ['catching-up', undefined],
       ['live', undefined],
     ]);
   });
@@ -46,7 +48,7 @@ describe('following a stream', () => {
     const wakeUps = new WakeUps();
     const shown = [log.slice(0, 1), [], log.slice(1, 2)];
     const stream = followStream({
-      options: { from: 0, signal: new AbortController().signal },
+      options: { from: 0, signal: ending().signal },
       read: () => {
         const found = shown.shift() ?? [];
         // The second event is stored and told of just after the page was read without it.
@@ -62,7 +64,7 @@ describe('following a stream', () => {
   it('reads a page only when the one before was taken', async () => {
     let reads = 0;
     const stream = followStream({
-      options: { from: 0, batchSize: 1, signal: new AbortController().signal },
+      options: { from: 0, batchSize: 1, signal: ending().signal },
       read: (from, limit) => {
         reads += 1;
         return Promise.resolve(page(from, limit));
@@ -78,7 +80,7 @@ describe('following a stream', () => {
 
   it('leaves nothing behind when its reader goes away', async () => {
     let listeners = 0;
-    const abort = new AbortController();
+    const abort = ending();
     const stream = followStream({
       options: { from: 0, signal: abort.signal },
       read: (from, limit) => Promise.resolve(page(from, limit)),

@@ -30,8 +30,9 @@ export class InMemoryEventStore implements EventStore {
     const stream = this.streams.get(ledger) ?? [];
     const limit = options.limit ?? 1_000;
     if (options.direction === 'backwards') {
-      const from = Math.min(options.from ?? stream.length - 1, stream.length - 1);
-      return Promise.resolve(stream.slice(Math.max(0, from + 1 - limit), from + 1).reverse());
+      // Never below 0: a negative end would count from the newest event.
+      const end = Math.max(0, Math.min((options.from ?? Infinity) + 1, stream.length));
+      return Promise.resolve(stream.slice(Math.max(0, end - limit), end).reverse());
     }
     const from = Math.max(0, options.from ?? 0);
     return Promise.resolve(stream.slice(from, from + limit));
