@@ -10,6 +10,7 @@ import { formatMoney } from './domain/money';
 import { decodeEvent } from './domain/upcast';
 import { PostgresEventStore } from './event-store/postgres/postgres-event-store';
 import { byKeys, byLoopback, ensureAdminKey } from './http/auth/auth';
+import type { AdminKey } from './http/auth/auth';
 import { KeyStorage } from './http/auth/storage';
 import { OpenStreams } from './http/reads/events.controller';
 import { createServer } from './http/server';
@@ -37,8 +38,7 @@ export interface Service {
   readonly app: NestFastifyApplication;
   /** With its password: for tools in the same process only. */
   readonly databaseUrl: string;
-  /** Where the admin key lies, and the key itself where this start made it. */
-  readonly adminKey: { readonly file: string; readonly created: string | undefined } | undefined;
+  readonly adminKey: AdminKey | undefined;
   /** Where the embedded server keeps its data; undefined with a database of the operator's own. */
   readonly dataDir: string | undefined;
   /** Whether any budget exists: without one nothing is refused. */

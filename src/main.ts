@@ -23,7 +23,14 @@ function announce(logger: Logger, config: Config, { url, adminKey, dataDir, budg
     process.stderr.write(
       `\n  The admin key, shown this once and kept in ${adminKey.file}:\n  ${adminKey.created}\n\n`,
     );
-  } else if (adminKey) logger.info(`the admin key is the one in ${adminKey.file}`);
+  } else if (adminKey?.kept) {
+    logger.info(`the admin key is the one in ${adminKey.file}`);
+  } else if (adminKey) {
+    logger.warn(
+      `the admin key was made at an earlier start and is not in ${adminKey.file}; for a new one delete ` +
+        `the row of "admin" from ${config.databaseSchema}.api_keys and start again`,
+    );
+  }
   if (config.auth === 'off') logger.warn('AUTH=off: everybody on this machine may do everything');
   if (!budgeted) logger.warn('no budget is defined: nothing will be refused');
 }
@@ -51,10 +58,16 @@ async function main(): Promise<void> {
   process.on('SIGTERM', stop).on('SIGINT', stop);
 }
 
+/** Why the start failed: in one line where the operator can help it, with the stack where it is our fault. */
+function reasonOf(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof PolicyError) return error.message;
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return `${error.message}: set PORT (or HOST) to one that is free`;
+  return error.stack ?? error.message;
+}
+
 main().catch((error: unknown) => {
-  const known = error instanceof ConfigError || error instanceof PolicyError;
-  process.stderr.write(
-    `${known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-  );
+  process.stderr.write(`${reasonOf(error)}\n`);
   process.exit(1);
 });

@@ -26,8 +26,18 @@ const STATUS: Readonly<Record<RejectionCode, number>> = {
   invalid: 400,
 };
 
+/** What was named may be anything, a pasted key too: it is not said back. */
+const NOT_FOUND: Partial<Record<RejectionCode, string>> = {
+  reservation_not_found: 'no such reservation',
+  charge_not_found: 'no such charge',
+  budget_not_found: 'no such budget',
+  price_not_found: 'no price is set under that name; the catalogue’s own cannot be retired',
+  ledger_not_found: 'no such ledger',
+};
+
 export function problemOf(rejection: Rejection): Problem {
-  const { code, detail, ...members } = rejection;
+  const { code, detail: told, ...members } = rejection;
+  const detail = NOT_FOUND[code] ?? told;
   const headers: Record<string, string> =
     'retryAfterSeconds' in rejection ? { 'retry-after': String(Math.ceil(rejection.retryAfterSeconds)) } : {};
   return new Problem(STATUS[code], code === 'invalid' ? 'invalid_request' : code, detail, members, headers);

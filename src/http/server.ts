@@ -1,24 +1,24 @@
 import 'reflect-metadata';
+import type { Socket } from 'node:net';
 import { NestFactory } from '@nestjs/core';
 import type { DynamicModule } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
-import type { FastifyInstance } from 'fastify';
 import { SwaggerModule } from '@nestjs/swagger';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { guard } from './auth/auth';
 import type { Authenticate } from './auth/auth';
 import { openApiDocument } from './openapi';
 import { Problem } from './problems/problem';
-import { ProblemFilter, sendProblem } from './problems/problem-filter';
+import { ProblemFilter, problemBody, sendProblem } from './problems/problem-filter';
 
 const BODY_LIMIT = 4 * 1024 * 1024;
 /** Requests in flight may end; then their connections are closed. */
 const KEEP_ALIVE_MS = 30_000;
 const REQUEST_MS = 30_000;
-
-/** Beyond this a body is not even read to its end. */
-const MOST_DRAINED = 16 * BODY_LIMIT;
+/** Two hundred characters outside of ASCII, percent-encoded. */
+const LONGEST_PARAMETER = 2_400;
 
 export interface ServerParts {
   readonly module: DynamicModule;
@@ -37,16 +37,20 @@ export async function createServer({
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: REQUEST_MS,
     forceCloseConnections: 'idle',
-    routerOptions: { maxParamLength: 1_000 },
+    routerOptions: { maxParamLength: LONGEST_PARAMETER },
+    // What fails before a route is found. The framework's own texts would say the path back.
+    frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
+      sendProblem(reply, UNREADABLE_PATH);
+    },
+    clientErrorHandler: tellUnreadable,
   });
   const app = await NestFactory.create<NestFastifyApplication>(module, adapter, {
     logger: false,
     abortOnError: false,
+    bodyParser: false,
   });
   const server = adapter.getInstance();
-  // A page in a browser may send text without asking first; only JSON is a command.
-  server.removeContentTypeParser('text/plain');
-  refuseLargeBodies(server);
+  takeOnlyJson(server);
   guard(server, authenticate);
   app.useGlobalFilters(new ProblemFilter(report));
   SwaggerModule.setup('docs', app, openApiDocument() as unknown as OpenAPIObject, {
@@ -56,21 +60,42 @@ export async function createServer({
   return app;
 }
 
+const UNREADABLE_PATH = new Problem(400, 'invalid_request', 'the path cannot be read', {
+  faults: [{ path: '', message: 'the path cannot be read' }],
+});
+
 /**
- * A body that says it is too large is read to its end and thrown away before the answer: a client that is still sending
- * when the connection closes sees a broken pipe in place of the 413.
+ * A page in a browser may send text and forms without asking first; only JSON is a command. An empty body counts as
+ * none: many clients name the type of bodies they do not send.
  */
-function refuseLargeBodies(server: FastifyInstance): void {
-  server.addHook('onRequest', (request, reply, done) => {
-    const length = Number(request.headers['content-length'] ?? 0);
-    if (!(length > BODY_LIMIT)) {
-      done();
-      return;
-    }
-    const refuse = () => {
-      sendProblem(reply, new Problem(413, 'body_too_large', 'the body is too large'));
-    };
-    if (length > MOST_DRAINED) refuse();
-    else request.raw.resume().once('end', refuse);
+function takeOnlyJson(server: FastifyInstance): void {
+  const parse = server.getDefaultJsonParser('error', 'error');
+  server.removeAllContentTypeParsers();
+  server.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else void parse(request, body as string, done);
   });
+}
+
+/** Bytes that are no HTTP: there is no request to answer, only a connection. */
+function tellUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || socket.destroyed) return;
+  const problem =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? new Problem(431, 'headers_too_large', 'the headers are too large')
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? new Problem(408, 'request_timeout', 'the request did not arrive in time')
+        : new Problem(400, 'invalid_request', 'this is not an HTTP request', {
+            faults: [{ path: '', message: 'this is not an HTTP request' }],
+          });
+  const body = problemBody(problem);
+  const text = JSON.stringify(body);
+  const head = [
+    `HTTP/1.1 ${problem.status} ${String(body['title'])}`,
+    'content-type: application/problem+json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(text)}`,
+    'connection: close',
+  ];
+  if (socket.writable) socket.write(`${head.join('\r\n')}\r\n\r\n${text}`);
+  socket.destroy(error);
 }

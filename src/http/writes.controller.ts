@@ -21,7 +21,7 @@ import { ReservationProviders } from '../queries/reservation-provider';
 import type { ActingRequest } from './auth/auth';
 import { originOf } from './origin';
 import { problemBody, problemFrom } from './problems/problem-filter';
-import { Problem, invalidRequest, parsed } from './problems/problem';
+import { Problem, invalidRequest, parsed, parsedRequest } from './problems/problem';
 import { toHttp } from './respond';
 import type { HttpAnswer } from './respond';
 import { checkBudget } from '../schemas/check';
@@ -36,8 +36,10 @@ export const REPORT_ERROR = Symbol('report-error');
 const bulk = z.strictObject({
   items: z.array(z.unknown()).min(1, 'is empty').max(1_000, 'has more than 1000 items'),
 });
-const named = (body: unknown, path: string, schema: z.ZodType<string>): string =>
-  parsed(z.object({ [path]: schema }), { [path]: body })[path] ?? '';
+const ofLedger = z.object({ ledger: slug });
+const ofAttempt = z.object({ id: identifier });
+const ofBudget = z.object({ id: slug });
+const ofPrice = z.object({ provider, model: label });
 
 /** Commands over HTTP: a validated body becomes a command, its outcome a status and a body. */
 @Controller('v1/ledgers/:ledger')
@@ -96,9 +98,8 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    parsed(nothing, body);
-    const reservationId = named(id, 'id', identifier);
-    const command = { type: 'ReleaseReservation', reservationId } as const;
+    const [of] = parsedRequest([ofAttempt, { id }], [nothing, body]);
+    const command = { type: 'ReleaseReservation', reservationId: of.id } as const;
     send(reply, await this.execute(new ReleaseReservationMessage(ledger, command, originOf(request))));
   }
 
@@ -110,12 +111,8 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { ttlSeconds } = parsed(extend, body);
-    const command = {
-      type: 'ExtendReservation',
-      reservationId: named(id, 'id', identifier),
-      ttlSeconds,
-    } as const;
+    const [of, { ttlSeconds }] = parsedRequest([ofAttempt, { id }], [extend, body]);
+    const command = { type: 'ExtendReservation', reservationId: of.id, ttlSeconds } as const;
     send(reply, await this.execute(new ExtendReservationMessage(ledger, command, originOf(request))));
   }
 
@@ -127,10 +124,10 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const read = parsed(correction, body);
+    const [of, read] = parsedRequest([ofAttempt, { id }], [correction, body]);
     const command = {
       type: 'CorrectCharge',
-      chargeId: named(id, 'id', identifier),
+      chargeId: of.id,
       ...read,
       bodyHash: bodyHashOf(read),
     } as const;
@@ -144,10 +141,9 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const command = { type: 'OpenLedger', settings: parsed(openLedger, body)?.settings ?? {} } as const;
-    const answer = await this.execute(
-      new OpenLedgerMessage(named(ledger, 'ledger', slug), command, originOf(request)),
-    );
+    const [of, read] = parsedRequest([ofLedger, { ledger }], [openLedger, body]);
+    const command = { type: 'OpenLedger', settings: read?.settings ?? {} } as const;
+    const answer = await this.execute(new OpenLedgerMessage(of.ledger, command, originOf(request)));
     send(reply, { ...answer, body: { ledger, ...(answer.body as object) } });
   }
 
@@ -170,8 +166,7 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    named(id, 'id', slug);
-    const read = parsed(budget, body);
+    const [, read] = parsedRequest([ofBudget, { id }], [budget, body]);
     if (read.id !== undefined && read.id !== id)
       throw invalidRequest([{ path: 'id', message: 'is not the id in the path' }]);
     const command = {
@@ -189,7 +184,7 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const command = { type: 'RetireBudget', id: named(id, 'id', slug) } as const;
+    const command = { type: 'RetireBudget', ...parsed(ofBudget, { id }) } as const;
     send(reply, await this.execute(new RetireBudgetMessage(ledger, command, originOf(request))));
   }
 
@@ -202,8 +197,8 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const of = { provider: named(by, 'provider', provider), model: named(model, 'model', label) };
-    const command = { type: 'SetPrice', ...of, ...parsed(price, body), origin: 'operator' } as const;
+    const [of, read] = parsedRequest([ofPrice, { provider: by, model }], [price, body]);
+    const command = { type: 'SetPrice', ...of, ...read, origin: 'operator' } as const;
     send(reply, await this.execute(new SetPriceMessage(ledger, command, originOf(request))));
   }
 
@@ -215,11 +210,8 @@ export class WritesController {
     @Req() request: ActingRequest,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const of = { provider: named(by, 'provider', provider), model: named(model, 'model', label) };
-    send(
-      reply,
-      await this.execute(new RetirePriceMessage(ledger, { type: 'RetirePrice', ...of }, originOf(request))),
-    );
+    const command = { type: 'RetirePrice', ...parsed(ofPrice, { provider: by, model }) } as const;
+    send(reply, await this.execute(new RetirePriceMessage(ledger, command, originOf(request))));
   }
 
   private check(ledger: string, body: unknown, request: ActingRequest): Promise<HttpAnswer> {

@@ -39,6 +39,8 @@ const ANY_USAGE = { input_tokens: 1 };
 
 function lookUp(provider: string, model: string, atMs: number): LookUp {
   const list = listOf(provider);
+  const named = list?.models.find(({ id }) => id === model);
+  if (list && named) return lookUpNamed(provider, list, named, atMs);
   const found = list && calcPrice(ANY_USAGE, model, { providerId: list.id, timestamp: new Date(atMs) });
   if (!found) return { match: undefined, changes: false };
   const { id, prices } = found.model;
@@ -51,7 +53,16 @@ function lookUp(provider: string, model: string, atMs: number): LookUp {
     list: own ? list.id : ownerOf(list, id),
     borrowed: !own,
   });
-  return { match: { price, exact: own && id === model }, changes: Array.isArray(prices) };
+  return { match: { price, exact: false }, changes: Array.isArray(prices) };
+}
+
+/** A name that is an id of the list is that model, whether or not its own pattern says so. */
+function lookUpNamed(provider: string, list: Provider, info: ModelInfo, atMs: number): LookUp {
+  const changes = Array.isArray(info.prices);
+  const prices = pricesInForce(list, info, atMs);
+  if (!prices) return { match: undefined, changes };
+  const price = priceOf({ provider, model: info.id, prices, list: list.id, borrowed: false });
+  return { match: { price, exact: true }, changes };
 }
 
 const ownerOf = (list: Provider, id: string): string =>
@@ -78,16 +89,15 @@ function pricesOf(provider: string, part: string, atMs: number): Price[] {
   const prices: Price[] = [];
   for (const info of list.models) {
     if (!info.id.includes(part)) continue;
-    const inForce = Array.isArray(info.prices) ? pricesAt(list, info, atMs) : info.prices;
-    if (!inForce) continue;
-    const price = priceOf({ provider, model: info.id, prices: inForce, list: list.id, borrowed: false });
-    if (hasRates(price)) prices.push(price);
+    const price = lookUpNamed(provider, list, info, atMs).match?.price;
+    if (price && hasRates(price)) prices.push(price);
   }
   return prices;
 }
 
 /** Some ids do not match their own pattern ("regional.…"): the list asked here knows nothing but the one model. */
-function pricesAt(list: Provider, info: ModelInfo, atMs: number): ModelPrice | undefined {
+function pricesInForce(list: Provider, info: ModelInfo, atMs: number): ModelPrice | undefined {
+  if (!Array.isArray(info.prices)) return info.prices;
   const alone: Provider = { ...list, models: [{ ...info, match: { equals: info.id } }] };
   return calcPrice(ANY_USAGE, info.id, { provider: alone, timestamp: new Date(atMs) })?.model_price;
 }

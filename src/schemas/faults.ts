@@ -6,10 +6,10 @@ export interface Fault {
   readonly message: string;
 }
 
-/** Paths and messages of a zod error. Unknown fields are named by count only where their name could be a secret. */
+/** Paths and messages of a zod error, without any value: a name that could be a pasted key is left out too. */
 export function faultsOf(error: z.ZodError): Fault[] {
   return error.issues.flatMap((issue): Fault[] => {
-    const path = issue.path.map(String).join('.');
+    const path = issue.path.map((part) => (typeof part === 'number' ? part : shown(String(part)))).join('.');
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({
         path: path === '' ? shown(key) : `${path}.${shown(key)}`,
@@ -20,6 +20,9 @@ export function faultsOf(error: z.ZodError): Fault[] {
   });
 }
 
+const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
+/** How providers' keys begin, and runs of letters and digits longer than any field's name. */
+const KEY_LIKE = /^(sk|pk|rk|gsk|xai|pplx|hf|r8|slk)[-_]|^(AIza|AKIA)|[A-Za-z0-9]{25}/i;
+
 /** A field's name, unless it looks like anything but one: it may be a pasted key. */
-const shown = (key: string): string =>
-  /^[A-Za-z][A-Za-z0-9_]{0,39}$/.test(key) && !/^sk/i.test(key) ? key : '(unknown field)';
+const shown = (name: string): string => (NAME.test(name) && !KEY_LIKE.test(name) ? name : '(unknown field)');

@@ -53,9 +53,16 @@ export const reportedCost = z.union([
   z.number().min(0, 'is negative').max(1_000_000, 'is above 1000000'),
 ]);
 
+/** Before it no model was sold; after it the four digits of a year end, and with them the order of texts. */
+const isOfThisAge = (text: string): boolean => {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) || (ms >= 0 && ms < Date.UTC(10_000, 0, 1));
+};
+
 /** RFC 3339, any offset; brought to UTC milliseconds. */
 export const time = z.iso
   .datetime({ offset: true, error: 'is not an RFC 3339 time' })
+  .refine(isOfThisAge, 'is not between the years 1970 and 9999')
   .transform((value) => new Date(value).toISOString());
 
 export const tags = z

@@ -20,6 +20,14 @@ const counts = Object.fromEntries(USAGE_CLASSES.map((name) => [name, count.optio
 >;
 export const usage = z.strictObject(counts).meta({ id: 'Usage' });
 
+const DEEPEST = 32;
+/** What is nested deeper no provider sends, and no recursion over it should have to survive. */
+function isShallow(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return depth < DEEPEST && Object.values(value).every((inner) => isShallow(inner, depth + 1));
+}
+const tooDeep = `is nested more than ${DEEPEST} deep`;
+
 /** A provider's error as the caller's SDK has it. Only status, type and code are kept. */
 const providerError = z
   .looseObject({
@@ -30,6 +38,7 @@ const providerError = z
     metadata: z.unknown().optional(),
     body: z.unknown().optional(),
   })
+  .refine((value) => isShallow(value), tooDeep)
   .meta({ id: 'ProviderError' });
 
 const fields = z.strictObject({
@@ -53,7 +62,10 @@ const fields = z.strictObject({
   providerRequestId: identifier.optional(),
   outcome: z.enum(['succeeded', 'failed', 'aborted']),
   usage: usage.optional(),
-  providerUsage: z.record(z.string(), z.unknown()).optional(),
+  providerUsage: z
+    .record(z.string(), z.unknown())
+    .refine((value) => isShallow(value), tooDeep)
+    .optional(),
   /** The usage of an aborted call is the provider's final figure all the same. */
   usageFinal: z.boolean().optional(),
   reportedCost: reportedCost.optional(),

@@ -141,6 +141,24 @@ describe('the catalogue', () => {
     expect([input('2025-06-09T23:59:59Z'), input('2025-06-10T00:00:00Z')]).toEqual(['10', '2']);
   });
 
+  it('prices every id it lists by that id, exactly, though its own pattern does not match it', () => {
+    const regional = 'regional.anthropic.claude-haiku-4-5-20251001-v1:0';
+    expect(catalogue('bedrock', regional, NOW)).toMatchObject({
+      exact: true,
+      price: {
+        model: regional,
+        rates: { inputTokens: '1.1', cacheWrite1hTokens: '2.2', outputTokens: '5.5' },
+      },
+    });
+    for (const provider of LISTED_PROVIDERS) {
+      const differing = listPrices(NOW, provider).filter((price) => {
+        const match = catalogue(provider, price.model, NOW);
+        return match?.exact !== true || match.price.priceId !== price.priceId;
+      });
+      expect(differing).toEqual([]);
+    }
+  });
+
   it('lists what would price a name that is no part of any id', () => {
     expect(listPrices(NOW, 'anthropic', 'claude-haiku-4-5-20251001').map(({ model }) => model)).toEqual([
       'claude-haiku-4-5',

@@ -382,6 +382,19 @@ describe('usage as providers report it', () => {
     ]);
   });
 
+  it('Bedrock: details that are no list, or too long a one, are one fault and not dropped', () => {
+    const message = 'is not a list of at most 1000 items';
+    for (const cacheDetails of ['x', Array.from({ length: 1_001 }, () => ({ ttl: '1h', inputTokens: 1 }))]) {
+      expect(normaliseUsage('bedrock', { inputTokens: 1, outputTokens: 1, cacheDetails }).faults).toEqual([
+        { path: 'cacheDetails', message },
+      ]);
+    }
+    const bad = Array.from({ length: 1_000 }, () => 0);
+    expect(
+      normaliseUsage('bedrock', { inputTokens: 1, outputTokens: 1, cacheDetails: bad }).faults,
+    ).toHaveLength(100);
+  });
+
   it('the ledger’s own classes are not taken for Bedrock’s, which would lose the cached ones', () => {
     const own = { inputTokens: 1, cacheReadTokens: 2, outputTokens: 3 };
     expect(normaliseUsage('bedrock', own).faults).toHaveLength(1);

@@ -14,6 +14,10 @@ const isAbsent = (value: unknown): value is undefined | null => value === undefi
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** No provider breaks a count down further, and nobody reads more faults. */
+const MOST_ITEMS = 1_000;
+const MOST_FAULTS = 100;
+
 /** Reads the fields of a usage object by path and collects what is wrong with them. A null is an absent field. */
 export class UsageReader {
   constructor(
@@ -80,7 +84,11 @@ export class UsageReader {
   /** The items of a list, each to be read by itself; their faults count here. */
   list(name: string): UsageReader[] {
     const value = this.own(name);
-    if (!Array.isArray(value)) return [];
+    if (isAbsent(value)) return [];
+    if (!Array.isArray(value) || value.length > MOST_ITEMS) {
+      this.fault([name], `is not a list of at most ${MOST_ITEMS} items`);
+      return [];
+    }
     return value.map((item: unknown, i) => {
       if (!isFields(item)) this.fault([name, String(i)], 'is not an object');
       return new UsageReader(isFields(item) ? item : {}, this.faults, `${this.pathOf([name, String(i)])}.`);
@@ -88,7 +96,7 @@ export class UsageReader {
   }
 
   fault(path: readonly string[], message: string): void {
-    this.faults.push({ path: this.pathOf(path), message });
+    if (this.faults.length < MOST_FAULTS) this.faults.push({ path: this.pathOf(path), message });
   }
 
   private own(name: string): unknown {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { isLoopback } from '../../config/config';
@@ -11,29 +11,64 @@ import type { KeyStorage, StoredKey } from './storage';
 export type Authenticate = (request: FastifyRequest) => string;
 
 const PUBLIC = /^\/(livez|readyz|openapi\.json|docs(\/.*)?|problems\/.*)(\?.*)?$/;
+const KEY = /^slk_[\w-]{43}$/;
+/** The scheme's name is read in any case (RFC 9110). */
+const BEARER = /^bearer +(slk_[\w-]{43})$/i;
 const digest = (key: string): Buffer => createHash('sha256').update(key, 'utf8').digest();
 
-/** The first start makes the one admin key; where it lies, and whether it was made now. */
-export async function ensureAdminKey(
-  storage: KeyStorage,
-  dataDir: string,
-): Promise<{ readonly created: string | undefined; readonly file: string }> {
-  const file = join(dataDir, 'admin.key');
-  if ((await storage.keys()).some(({ id }) => id === 'admin')) return { created: undefined, file };
-  const key = `slk_${randomBytes(32).toString('base64url')}`;
-  if (!(await storage.add('admin', digest(key), 'admin'))) return { created: undefined, file };
-  mkdirSync(dataDir, { recursive: true });
-  writeFileSync(file, `${key}\n`, { mode: 0o600 });
-  return { created: key, file };
+export interface AdminKey {
+  /** Where it lies, or should. */
+  readonly file: string;
+  /** Whether it lies there: a start with another folder works, and the key is that of an earlier one. */
+  readonly kept: boolean;
+  /** The key itself where this start made it. */
+  readonly created: string | undefined;
 }
 
-export const keyFileExists = (file: string): boolean => existsSync(file);
+/**
+ * The first start makes the one admin key. A key that lies in its place already (the database is new, the folder is
+ * not) stays the key.
+ */
+export async function ensureAdminKey(storage: KeyStorage, dataDir: string): Promise<AdminKey> {
+  const file = join(dataDir, 'admin.key');
+  const found = keyIn(file);
+  if (found !== undefined) await storage.add('admin', digest(found), 'admin');
+  const created =
+    found === undefined && (await adminHash(storage)) === undefined
+      ? await createKey(storage, dataDir, file)
+      : undefined;
+  const kept = keyIn(file);
+  const hash = await adminHash(storage);
+  return { file, kept: kept !== undefined && hash?.equals(digest(kept)) === true, created };
+}
 
-/** Bearer keys against the stored hashes, which are read again at most once a second for a key nobody knows. */
+/** Written before it is stored, so that no start ends with a stored key that nobody has; undefined where another was first. */
+async function createKey(storage: KeyStorage, dataDir: string, file: string): Promise<string | undefined> {
+  const key = `slk_${randomBytes(32).toString('base64url')}`;
+  mkdirSync(dataDir, { recursive: true });
+  const draft = `${file}.${process.pid}`;
+  writeFileSync(draft, `${key}\n`, { mode: 0o600 });
+  try {
+    if (!(await storage.add('admin', digest(key), 'admin'))) return undefined;
+    renameSync(draft, file);
+    return key;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+const adminHash = async (storage: KeyStorage): Promise<Buffer | undefined> =>
+  (await storage.keys()).find(({ id }) => id === 'admin')?.hash;
+
+function keyIn(file: string): string | undefined {
+  return existsSync(file) ? KEY.exec(readFileSync(file, 'utf8').trim())?.[0] : undefined;
+}
+
+/** Bearer keys against the stored hashes, read once: the key of a request costs one hash and no query. */
 export async function byKeys(storage: KeyStorage): Promise<Authenticate> {
   const keys: StoredKey[] = await storage.keys();
   return (request) => {
-    const given = /^Bearer (slk_[\w-]{43})$/.exec(request.headers.authorization ?? '')?.[1];
+    const given = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (given !== undefined) {
       const hash = digest(given);
       for (const key of keys) if (timingSafeEqual(key.hash, hash)) return key.id;
@@ -48,18 +83,25 @@ export async function byKeys(storage: KeyStorage): Promise<Authenticate> {
   };
 }
 
-/** Without keys only this machine may ask; a Host that is not this machine's is a page in somebody's browser. */
+/**
+ * Without keys only this machine may ask. A Host that is not this machine's is a page in somebody's browser that had
+ * its own name point here; an Origin that is not, a page that sends without a body what needs no permission first.
+ */
 export function byLoopback(): Authenticate {
-  return (request) => {
-    const { hostname } = new URL(`http://${request.headers.host ?? 'localhost'}`);
-    if (isLoopback(hostname.replace(/^\[|\]$/g, ''))) return 'anonymous';
+  return ({ headers }) => {
+    if (isHere(`http://${headers.host ?? 'localhost'}`) && isHere(headers.origin ?? 'http://localhost')) {
+      return 'anonymous';
+    }
     throw new Problem(
       403,
       'forbidden_host',
-      'without API keys only requests to a loopback host are answered',
+      'without API keys only requests from this machine to a loopback host are answered',
     );
   };
 }
+
+const isHere = (url: string): boolean =>
+  URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''));
 
 /** Before anything else of a request is looked at. */
 export function guard(server: FastifyInstance, authenticate: Authenticate): void {
@@ -72,8 +114,8 @@ export function guard(server: FastifyInstance, authenticate: Authenticate): void
     try {
       (request as ActingRequest).actor = authenticate(request);
     } catch (error) {
-      const forbidden = new Problem(403, 'forbidden_host', 'the Host header cannot be read');
-      sendProblem(reply, error instanceof Problem ? error : forbidden);
+      if (!(error instanceof Problem)) throw error;
+      sendProblem(reply, error);
       return;
     }
     done();

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Catch, HttpException } from '@nestjs/common';
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common';
-import type { FastifyReply } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { queryProblem } from '../reads/query-problems';
 import { unavailable } from '../respond';
 import { Problem } from './problem';
@@ -15,9 +15,22 @@ export class ProblemFilter implements ExceptionFilter {
   constructor(private readonly report: ReportError) {}
 
   catch(error: unknown, host: ArgumentsHost): void {
-    const reply = host.switchToHttp().getResponse<FastifyReply>();
-    if (!reply.sent) sendProblem(reply, problemFrom(error, this.report));
+    const http = host.switchToHttp();
+    const reply = http.getResponse<FastifyReply>();
+    if (reply.sent) return;
+    const problem = problemFrom(error, this.report);
+    if (problem.status === 413) letBodyThrough(http.getRequest<FastifyRequest>(), reply);
+    sendProblem(reply, problem);
   }
+}
+
+/**
+ * A connection closed under who is still sending breaks before the answer is read: the rest is dropped as it comes,
+ * within the time a request may take, and the connection stays.
+ */
+function letBodyThrough({ raw }: FastifyRequest, reply: FastifyReply): void {
+  void reply.header('connection', 'keep-alive');
+  raw.resume();
 }
 
 export function sendProblem(reply: FastifyReply, problem: Problem): void {

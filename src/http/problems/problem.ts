@@ -28,22 +28,18 @@ export const invalidRequest = (faults: readonly Fault[]): Problem =>
 
 /** Parses with a schema or throws a 400 that lists every fault by path and never echoes a value. */
 export function parsed<S extends z.ZodType>(schema: S, input: unknown): z.output<S> {
-  if (isTooDeep(input)) throw invalidRequest([{ path: '', message: `is nested deeper than ${DEEPEST}` }]);
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   throw invalidRequest(faultsOf(result.error));
 }
 
-/** Deeper than any provider's object; far below where recursion over a body would overflow. */
-const DEEPEST = 64;
-
-function isTooDeep(input: unknown): boolean {
-  let level: unknown[] = [input];
-  for (let depth = 0; depth <= DEEPEST; depth += 1) {
-    level = level.flatMap((value): unknown[] =>
-      typeof value === 'object' && value !== null ? Object.values(value) : [],
-    );
-    if (level.length === 0) return false;
-  }
-  return true;
+/** The names in a path and the body of one request: a 400 lists what is wrong with either. */
+export function parsedRequest<P extends z.ZodType, S extends z.ZodType>(
+  names: readonly [P, unknown],
+  body: readonly [S, unknown],
+): readonly [z.output<P>, z.output<S>] {
+  const named = names[0].safeParse(names[1]);
+  const read = body[0].safeParse(body[1]);
+  if (named.success && read.success) return [named.data, read.data];
+  throw invalidRequest([named, read].flatMap(({ error }) => (error ? faultsOf(error) : [])));
 }
