@@ -166,7 +166,8 @@ type Json = Record<string, unknown>;
 /** OpenAPI 3.1 of the service, from the schemas that validate it. */
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
-  for (const route of ROUTES) (paths[route.path] ??= {})[route.method] = operation(route);
+  const schemas: Json = { Problem: PROBLEM };
+  for (const route of ROUTES) (paths[route.path] ??= {})[route.method] = operation(route, schemas);
   return {
     openapi: '3.1.0',
     info: {
@@ -177,7 +178,7 @@ export function openApiDocument(): Json {
     },
     paths,
     components: {
-      schemas: { Problem: PROBLEM },
+      schemas,
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'slk_…' } },
     },
     security: [{ key: [] }],
@@ -197,15 +198,8 @@ const PROBLEM: Json = {
   required: ['type', 'title', 'status', 'detail', 'code'],
 };
 
-function operation({
-  method,
-  path,
-  summary,
-  body,
-  query,
-  also = [],
-  content = ['application/json'],
-}: Route): Json {
+function operation(route: Route, components: Json): Json {
+  const { method, path, summary, body, query, also = [], content = ['application/json'] } = route;
   const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
   const responses: Json = {
     200: { description: 'Done', content: Object.fromEntries(content.map((type) => [type, {}])) },
@@ -217,7 +211,10 @@ function operation({
     operationId: `${method}${path.replace(/\{(\w+)\}|[^A-Za-z]+/g, '_$1')}`.replace(/_+/g, '_'),
     parameters: [...pathParameters(path), ...queryParameters(query)],
     ...(body && {
-      requestBody: { required: true, content: { 'application/json': { schema: jsonSchema(body) } } },
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: jsonSchema(body, components) } },
+      },
     }),
     responses,
   };
@@ -241,20 +238,19 @@ const pathParameters = (path: string): Json[] =>
 
 function queryParameters(query: z.ZodType | undefined): Json[] {
   if (!query) return [];
-  const { properties = {} } = jsonSchema(query) as { properties?: Record<string, Json> };
+  const { properties = {} } = jsonSchema(query, {}) as { properties?: Record<string, Json> };
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: false, schema }));
 }
 
-/** As callers send it. Inline: the document needs no second look-up to be read. */
-function jsonSchema(schema: z.ZodType): Json {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-    reused: 'inline',
-  });
-  return JSON.parse(
-    JSON.stringify(rest)
-      .replaceAll('"#/$defs/', '"#/components/schemas/')
-      .replace(/"id":"[A-Z]\w+",?/g, ''),
-  ) as Json;
+/** As callers send it; named schemas go into the document's components, where their references lead. */
+function jsonSchema(schema: z.ZodType, components: Json): Json {
+  const { $schema: _, $defs = {}, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  const placed = (value: unknown): Json =>
+    JSON.parse(
+      JSON.stringify(value)
+        .replaceAll('"#/$defs/', '"#/components/schemas/')
+        .replace(/"(?:\$?id)":"[A-Z]\w+",?/g, ''),
+    ) as Json;
+  for (const [name, definition] of Object.entries($defs)) components[name] = placed(definition);
+  return placed(rest);
 }

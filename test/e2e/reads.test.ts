@@ -176,6 +176,14 @@ describe('queries and history over HTTP', () => {
     const { body } = await service.get('/openapi.json');
     expect(body.openapi).toBe('3.1.0');
     expect(Object.keys(body.paths)).toContain('/v1/ledgers/{ledger}/check-budget');
+    const references = [...JSON.stringify(body).matchAll(/"\$ref":"([^"]+)"/g)].map(
+      ([, reference]) => reference ?? '',
+    );
+    const known = Object.keys(body.components.schemas).map((name) => `#/components/schemas/${name}`);
+    expect(known).toEqual(expect.arrayContaining(references));
+    expect(body.components.schemas.CheckBudget.required).toEqual(
+      expect.arrayContaining(['requestId', 'account', 'model', 'estimate']),
+    );
     expect((await service.get('/docs')).status).toBe(200);
     expect((await service.get('/readyz')).body).toMatchObject({ status: 'ok', database: 'ok', log: 'ok' });
     expect((await service.get('settings')).body).toMatchObject({ timezone: 'UTC', minOutputTokens: 4_096 });
