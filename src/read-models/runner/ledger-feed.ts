@@ -24,6 +24,8 @@ export interface FeedRequest {
   readonly batchSize: number;
   /** How long to wait for a wake-up before looking again. */
   readonly pollMs: number;
+  /** How long events may gather after a step. */
+  readonly gatherMs: number;
   /** How long checkpoints may stand still behind the log before a process without the lock goes on itself. */
   readonly standInAfterMs: number;
   /** Called whenever a position may have moved. */
@@ -49,6 +51,8 @@ export class LedgerFeed {
   private stale = true;
   private woken = false;
   private wakeUp: (() => void) | undefined;
+  private isAwaited = false;
+  private stopGathering: (() => void) | undefined;
   /** Since when nobody moved a checkpoint although the log is ahead. */
   private stillSince = performance.now();
   private running: Promise<void> | undefined;
@@ -68,7 +72,7 @@ export class LedgerFeed {
   async stop(): Promise<void> {
     this.stopped = true;
     this.unsubscribe();
-    this.wake();
+    this.hurry();
     await this.running;
     await this.request.connection.unlock(this.request.ledger).catch(() => undefined);
   }
@@ -80,6 +84,13 @@ export class LedgerFeed {
     this.wakeUp?.();
   }
 
+  /** Somebody waits for what is in the log already. */
+  hurry(): void {
+    this.isAwaited = true;
+    this.stopGathering?.();
+    this.wake();
+  }
+
   private async run(): Promise<void> {
     let failures = 0;
     while (!this.stopped) {
@@ -87,7 +98,8 @@ export class LedgerFeed {
         const worked = await this.turn();
         failures = 0;
         this.error = undefined;
-        if (!worked) await this.idle(this.request.pollMs);
+        if (worked) await this.gather();
+        else await this.idle(this.request.pollMs);
       } catch (error) {
         this.report(error);
         this.stale = true;
@@ -109,6 +121,7 @@ export class LedgerFeed {
   private async turn(): Promise<boolean> {
     const { connection } = this.request;
     this.woken = false;
+    this.isAwaited = false;
     this.isLeading = await connection.exclusive((sql) => connection.holdsLock(sql, this.request.ledger));
     if (this.stale || !this.isLeading) await this.refresh();
     if (!this.isLeading && !(await this.mustStandIn())) return false;
@@ -261,6 +274,24 @@ export class LedgerFeed {
 
   private positions(): string {
     return this.tracked.map(({ position }) => position).join();
+  }
+
+  /**
+   * Lets events gather where nobody waits for them: a transaction of every few milliseconds would cost the database, on
+   * a busy ledger, about as much as the log itself.
+   */
+  private gather(): Promise<void> {
+    const isFarBehind = this.head - this.front() > this.request.batchSize / 4;
+    if (this.stopped || this.isAwaited || isFarBehind) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer);
+        this.stopGathering = undefined;
+        resolve();
+      };
+      const timer = setTimeout(done, this.request.gatherMs);
+      this.stopGathering = done;
+    });
   }
 
   private idle(ms: number, evenIfWoken = false): Promise<void> {

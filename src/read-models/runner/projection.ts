@@ -19,6 +19,7 @@ export interface ProjectionRequest {
   readonly log: RunnerLog;
   readonly batchSize?: number;
   readonly pollMs?: number;
+  readonly gatherMs?: number;
   readonly standInAfterMs?: number;
 }
 
@@ -60,6 +61,7 @@ interface Followed {
 
 const BATCH_SIZE = 2_000;
 const POLL_MS = 250;
+const GATHER_MS = 50;
 const STAND_IN_AFTER_MS = 2_000;
 const UPGRADE_RETRY_MS = 30_000;
 
@@ -88,6 +90,7 @@ export class Projection {
       connection: this.connection,
       batchSize: this.request.batchSize ?? BATCH_SIZE,
       pollMs: this.request.pollMs ?? POLL_MS,
+      gatherMs: this.request.gatherMs ?? GATHER_MS,
       standInAfterMs: this.request.standInAfterMs ?? STAND_IN_AFTER_MS,
       onMoved: () => {
         this.settle(ledger);
@@ -148,7 +151,7 @@ export class Projection {
         done('behind');
       }, timeoutMs);
       followed.waiters.add(waiter);
-      followed.feed.wake();
+      followed.feed.hurry();
     });
   }
 
