@@ -7,6 +7,9 @@ import { ConfigError, loadConfig } from './config/config';
 import type { Config } from './config/config';
 import { PolicyError } from './policy/apply-policy';
 
+/** The longest a stop takes: longer than requests in flight and the writers' drain together. */
+const STOP_WITHIN_MS = 45_000;
+
 function loggerOf({ logLevel, logFormat }: Pick<Config, 'logLevel' | 'logFormat'>): Logger {
   const pretty = {
     target: 'pino-pretty',
@@ -42,18 +45,32 @@ async function main(): Promise<void> {
     logger.fatal({ err: error }, 'an error nobody caught ends the service');
     process.exit(1);
   });
-  const service = await bootService(config, logger);
+  const booting = bootService(config, logger);
+  stopOnSignals(logger, booting);
+  const service = await booting;
   announce(logger, config, service);
   process.send?.({ url: service.url });
+}
+
+/** A signal that comes during the start is obeyed after it, so that what was started by then is ended too. */
+function stopOnSignals(logger: Logger, booting: Promise<Service>): void {
   let stopping = false;
   const stop = (signal: NodeJS.Signals): void => {
     if (stopping) process.exit(1);
     stopping = true;
     logger.info(`${signal}: finishing what was accepted`);
-    void service.stop().then(() => {
-      logger.info('stopped');
-      process.exit(0);
-    });
+    setTimeout(() => {
+      logger.error(`not finished within ${STOP_WITHIN_MS / 1_000} s`);
+      process.exit(1);
+    }, STOP_WITHIN_MS).unref();
+    // A start that fails tells of itself.
+    void booting
+      .then((service) => service.stop())
+      .then(() => {
+        logger.info('stopped');
+        process.exit(0);
+      })
+      .catch(() => undefined);
   };
   process.on('SIGTERM', stop).on('SIGINT', stop);
 }

@@ -77,6 +77,8 @@ export interface ChargeCorrectedAnswer {
 export interface SettingsAnswer {
   readonly kind: 'settings';
   readonly settings: Settings;
+  /** This command opened the ledger. */
+  readonly opened?: true;
   readonly position: number;
 }
 export interface BudgetAnswer {

@@ -21,7 +21,7 @@ export function decideOpening(command: OpenLedger, state: LedgerState): Decision
   return {
     kind: 'accepted',
     events: [{ type: 'LedgerOpened', data: { settings } }],
-    answer: { kind: 'settings', settings, position },
+    answer: { kind: 'settings', settings, opened: true, position },
   };
 }
 

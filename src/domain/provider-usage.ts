@@ -53,8 +53,9 @@ export function normaliseUsage(provider: string | undefined, raw: unknown): Norm
 }
 
 function unknownShape(raw: object): UsageFault {
+  // What may be a key pasted into the wrong place is not repeated.
   const seen = Object.keys(raw)
-    .filter((name) => /^\w{1,40}$/.test(name))
+    .filter((name) => /^(?!sk[^a-z])[A-Za-z_]{1,32}$/.test(name))
     .slice(0, 20);
   return { path: '', message: `has no usage of a known provider; fields seen: ${seen.join(', ') || 'none'}` };
 }

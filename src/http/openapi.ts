@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import * as answers from './answer-schemas';
 import * as reads from './reads/query-schemas';
 import { checkBudget } from '../schemas/check';
 import { budget, openLedger, price, settings } from '../schemas/policy';
@@ -10,7 +11,8 @@ interface Route {
   readonly summary: string;
   readonly body?: z.ZodType;
   readonly query?: z.ZodType;
-  /** Statuses beside 200, 400 and 503. */
+  readonly answer?: z.ZodType;
+  /** Statuses beside 200, 400, 401 and 503; 201 answers as 200 does. */
   readonly also?: readonly number[];
   readonly content?: readonly string[];
 }
@@ -26,6 +28,7 @@ const ROUTES: readonly Route[] = [
     summary: 'Reserve the estimate, or be refused with every reason',
     body: checkBudget,
     also: [402, 404, 409],
+    answer: answers.checkAnswer,
   },
   {
     method: 'post',
@@ -33,18 +36,23 @@ const ROUTES: readonly Route[] = [
     summary: 'Book what was really spent',
     body: recordUsage,
     also: [404, 409],
+    answer: answers.usageAnswer,
   },
   {
     method: 'post',
     path: `${L}/check-budget/bulk`,
     summary: 'Up to 1,000 checks, each answered on its own',
     body: bulk,
+    answer: answers.bulkAnswer,
+    also: [404],
   },
   {
     method: 'post',
     path: `${L}/record-usage/bulk`,
     summary: 'Up to 1,000 records, each answered on its own',
     body: bulk,
+    answer: answers.bulkAnswer,
+    also: [404],
   },
   {
     method: 'get',
@@ -64,6 +72,7 @@ const ROUTES: readonly Route[] = [
     path: `${L}/reservations/{id}/release`,
     summary: 'Give back what was never sent',
     also: [404, 409],
+    answer: answers.releasedAnswer,
   },
   {
     method: 'post',
@@ -71,6 +80,7 @@ const ROUTES: readonly Route[] = [
     summary: 'More time',
     body: extend,
     also: [404, 409],
+    answer: answers.extendedAnswer,
   },
   { method: 'get', path: `${L}/charges/{id}`, summary: 'One charge', query: reads.onlyAfter, also: [404] },
   {
@@ -79,6 +89,7 @@ const ROUTES: readonly Route[] = [
     summary: 'A new total for a charge',
     body: correction,
     also: [404, 409],
+    answer: answers.correctedAnswer,
   },
   { method: 'get', path: `${L}/settings`, summary: 'The ledger’s settings', query: reads.onlyAfter },
   {
@@ -87,9 +98,17 @@ const ROUTES: readonly Route[] = [
     summary: 'Change settings; fields left out keep their values',
     body: settings,
     also: [409],
+    answer: answers.settingsAnswer,
   },
   { method: 'get', path: '/v1/ledgers', summary: 'All ledgers' },
-  { method: 'put', path: L, summary: 'Open a ledger', body: openLedger },
+  {
+    method: 'put',
+    path: L,
+    summary: 'Open a ledger',
+    body: openLedger,
+    answer: answers.openedAnswer,
+    also: [201, 409],
+  },
   {
     method: 'get',
     path: `${L}/headroom`,
@@ -123,8 +142,15 @@ const ROUTES: readonly Route[] = [
     summary: 'Define or amend a budget',
     body: budget,
     also: [409],
+    answer: answers.budgetAnswer,
   },
-  { method: 'delete', path: `${L}/budgets/{id}`, summary: 'Retire a budget', also: [404] },
+  {
+    method: 'delete',
+    path: `${L}/budgets/{id}`,
+    summary: 'Retire a budget',
+    also: [404],
+    answer: answers.budgetRetiredAnswer,
+  },
   {
     method: 'get',
     path: `${L}/budgets/{id}/balances`,
@@ -134,8 +160,20 @@ const ROUTES: readonly Route[] = [
   },
   { method: 'get', path: `${L}/spend`, summary: 'Grouped actuals, held and refusals', query: reads.spend },
   { method: 'get', path: `${L}/prices`, summary: 'The catalogue and what overrides it', query: reads.prices },
-  { method: 'put', path: `${L}/prices/{provider}/{model}`, summary: 'Override a price', body: price },
-  { method: 'delete', path: `${L}/prices/{provider}/{model}`, summary: 'Retire an override', also: [404] },
+  {
+    method: 'put',
+    path: `${L}/prices/{provider}/{model}`,
+    summary: 'Override a price',
+    body: price,
+    answer: answers.priceAnswer,
+  },
+  {
+    method: 'delete',
+    path: `${L}/prices/{provider}/{model}`,
+    summary: 'Retire an override',
+    also: [404],
+    answer: answers.priceRetiredAnswer,
+  },
   {
     method: 'get',
     path: `${L}/requests/{id}`,
@@ -165,9 +203,14 @@ type Json = Record<string, unknown>;
 
 /** OpenAPI 3.1 of the service, from the schemas that validate it. */
 export function openApiDocument(): Json {
+  const schemas: Json = {};
+  const problem = jsonSchema(answers.problemAnswer, 'output', schemas);
+  const refused = jsonSchema(answers.refusedAnswer, 'output', schemas);
   const paths: Record<string, Json> = {};
-  const schemas: Json = { Problem: PROBLEM };
-  for (const route of ROUTES) (paths[route.path] ??= {})[route.method] = operation(route, schemas);
+  for (const route of ROUTES) {
+    const responses = { ...done(route, schemas), ...problems(route, problem, refused) };
+    (paths[route.path] ??= {})[route.method] = operation(route, responses, schemas);
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -185,43 +228,52 @@ export function openApiDocument(): Json {
   };
 }
 
-const PROBLEM: Json = {
-  type: 'object',
-  description: 'RFC 9457; further members by code: reasons, faults, retryAt, nextAttempt, position, outcome',
-  properties: {
-    type: { type: 'string' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string' },
-    code: { type: 'string' },
-  },
-  required: ['type', 'title', 'status', 'detail', 'code'],
-};
+const PUBLIC = new Set(['/livez', '/readyz']);
 
-function operation(route: Route, components: Json): Json {
-  const { method, path, summary, body, query, also = [], content = ['application/json'] } = route;
-  const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } };
-  const responses: Json = {
-    200: { description: 'Done', content: Object.fromEntries(content.map((type) => [type, {}])) },
-  };
-  for (const status of [400, ...also, 503])
-    responses[status] = { description: DESCRIPTIONS[status] ?? 'Error', content: problem };
+function operation({ method, path, summary, body, query }: Route, responses: Json, schemas: Json): Json {
+  const required = body !== undefined && !body.safeParse(undefined).success;
   return {
     summary,
     operationId: `${method}${path.replace(/\{(\w+)\}|[^A-Za-z]+/g, '_$1')}`.replace(/_+/g, '_'),
-    parameters: [...pathParameters(path), ...queryParameters(query)],
+    parameters: [...pathParameters(path), ...queryParameters(query, schemas)],
     ...(body && {
       requestBody: {
-        required: true,
-        content: { 'application/json': { schema: jsonSchema(body, components) } },
+        required,
+        content: { 'application/json': { schema: jsonSchema(body, 'input', schemas) } },
       },
     }),
     responses,
+    ...(PUBLIC.has(path) && { security: [] }),
   };
+}
+
+function done({ answer, also = [], content = ['application/json'] }: Route, schemas: Json): Json {
+  const media = answer ? { schema: jsonSchema(answer, 'output', schemas) } : {};
+  const responses: Json = {};
+  for (const status of [200, ...also.filter((code) => code < 300)]) {
+    responses[status] = {
+      description: status === 201 ? 'Opened now' : 'Done',
+      content: Object.fromEntries(content.map((type) => [type, media])),
+    };
+  }
+  return responses;
+}
+
+function problems({ path, also = [] }: Route, problem: Json, refused: Json): Json {
+  const always = PUBLIC.has(path) ? [] : [400, 401];
+  const responses: Json = {};
+  for (const status of [...always, ...also.filter((code) => code >= 400), 503]) {
+    responses[status] = {
+      description: DESCRIPTIONS[status] ?? 'Error',
+      content: { 'application/problem+json': { schema: status === 402 ? refused : problem } },
+    };
+  }
+  return responses;
 }
 
 const DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'Bad input: every fault is listed',
+  401: 'An API key is needed',
   402: 'Refused: every reason with its numbers',
   404: 'Not found',
   409: 'Conflict with what is recorded',
@@ -236,21 +288,19 @@ const pathParameters = (path: string): Json[] =>
     schema: { type: 'string' },
   }));
 
-function queryParameters(query: z.ZodType | undefined): Json[] {
+function queryParameters(query: z.ZodType | undefined, schemas: Json): Json[] {
   if (!query) return [];
-  const { properties = {} } = jsonSchema(query, {}) as { properties?: Record<string, Json> };
+  const { properties = {} } = jsonSchema(query, 'input', schemas) as { properties?: Record<string, Json> };
   return Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', required: false, schema }));
 }
 
-/** As callers send it; named schemas go into the document's components, where their references lead. */
-function jsonSchema(schema: z.ZodType, components: Json): Json {
-  const { $schema: _, $defs = {}, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
-  const placed = (value: unknown): Json =>
-    JSON.parse(
-      JSON.stringify(value)
-        .replaceAll('"#/$defs/', '"#/components/schemas/')
-        .replace(/"(?:\$?id)":"[A-Z]\w+",?/g, ''),
-    ) as Json;
-  for (const [name, definition] of Object.entries($defs)) components[name] = placed(definition);
-  return placed(rest);
+/** As it is sent (`input`) or answered (`output`); what has a name of its own goes into `schemas`. */
+function jsonSchema(schema: z.ZodType, io: 'input' | 'output', schemas: Json): Json {
+  const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', reused: 'inline' });
+  const text = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/');
+  const { $schema: _, $defs = {}, id, ...own } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
+  for (const [name, { id: __, ...definition }] of Object.entries($defs)) schemas[name] ??= definition;
+  if (typeof id !== 'string') return own;
+  schemas[id] ??= own;
+  return { $ref: `#/components/schemas/${id}` };
 }

@@ -33,14 +33,17 @@ const NOT_FOUND: Partial<Record<RejectionCode, string>> = {
   budget_not_found: 'no such budget',
   price_not_found: 'no price is set under that name; the catalogue’s own cannot be retired',
   ledger_not_found: 'no such ledger',
+  ledger_not_open: 'no such ledger',
 };
 
 export function problemOf(rejection: Rejection): Problem {
   const { code, detail: told, ...members } = rejection;
   const detail = NOT_FOUND[code] ?? told;
-  const headers: Record<string, string> =
-    'retryAfterSeconds' in rejection ? { 'retry-after': String(Math.ceil(rejection.retryAfterSeconds)) } : {};
-  return new Problem(STATUS[code], code === 'invalid' ? 'invalid_request' : code, detail, members, headers);
+  if (rejection.code === 'clock_skew') {
+    const headers = { 'retry-after': String(Math.ceil(rejection.retryAfterSeconds)) };
+    return new Problem(STATUS[code], code, detail, { ...members, outcome: 'none' }, headers);
+  }
+  return new Problem(STATUS[code], code === 'invalid' ? 'invalid_request' : code, detail, members);
 }
 
 /** 503 for a log that cannot be written; undefined for any other error. */
@@ -64,7 +67,8 @@ export function toHttp(outcome: CommandOutcome): HttpAnswer {
   const headers = outcome.replayed ? REPLAYED : undefined;
   const { answer } = outcome;
   if (answer.kind === 'check-refused' && !answer.advisory) throw refusal(answer, headers ?? {});
-  return { status: 200, body: bodyOf(answer), headers };
+  const status = answer.kind === 'settings' && answer.opened ? 201 : 200;
+  return { status, body: bodyOf(answer), headers };
 }
 
 /** A refused check: 402, which SDKs do not retry by themselves. */

@@ -13,7 +13,9 @@ import { openApiDocument } from './openapi';
 import { Problem } from './problems/problem';
 import { ProblemFilter, problemBody, sendProblem } from './problems/problem-filter';
 
-const BODY_LIMIT = 4 * 1024 * 1024;
+const MIB = 1024 * 1024;
+const BODY_LIMIT = MIB;
+const BULK_BODY_LIMIT = 8 * MIB;
 /** Requests in flight may end; then their connections are closed. */
 const KEEP_ALIVE_MS = 30_000;
 const REQUEST_MS = 30_000;
@@ -37,6 +39,8 @@ export async function createServer({
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: REQUEST_MS,
     forceCloseConnections: 'idle',
+    // Told by `refuseWhenClosing`, as a problem.
+    return503OnClosing: false,
     routerOptions: { maxParamLength: LONGEST_PARAMETER },
     // What fails before a route is found. The framework's own texts would say the path back.
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
@@ -50,7 +54,11 @@ export async function createServer({
     bodyParser: false,
   });
   const server = adapter.getInstance();
+  server.addHook('onRoute', (route) => {
+    if (route.url.endsWith('/bulk')) route.bodyLimit = BULK_BODY_LIMIT;
+  });
   takeOnlyJson(server);
+  refuseWhenClosing(server);
   guard(server, authenticate);
   app.useGlobalFilters(new ProblemFilter(report));
   SwaggerModule.setup('docs', app, openApiDocument() as unknown as OpenAPIObject, {
@@ -76,6 +84,27 @@ function takeOnlyJson(server: FastifyInstance): void {
     else void parse(request, body as string, done);
   });
 }
+
+/** What arrives on open connections while the service ends is told to come again; nothing of it was stored. */
+function refuseWhenClosing(server: FastifyInstance): void {
+  let closing = false;
+  server.addHook('preClose', (done) => {
+    closing = true;
+    done();
+  });
+  server.addHook('onRequest', (_request, reply, done) => {
+    if (closing) sendProblem(reply, SHUTTING_DOWN);
+    else done();
+  });
+}
+
+const SHUTTING_DOWN = new Problem(
+  503,
+  'shutting_down',
+  'the service is stopping',
+  { outcome: 'none' },
+  { 'retry-after': '1' },
+);
 
 /** Bytes that are no HTTP: there is no request to answer, only a connection. */
 function tellUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {

@@ -6,9 +6,12 @@ export interface Fault {
   readonly message: string;
 }
 
+/** Every fault is listed, but a body of nothing but faults is not answered with a longer one. */
+export const MAX_FAULTS = 200;
+
 /** Paths and messages of a zod error, without any value: a name that could be a pasted key is left out too. */
 export function faultsOf(error: z.ZodError): Fault[] {
-  return error.issues.flatMap((issue): Fault[] => {
+  const faults = error.issues.flatMap((issue): Fault[] => {
     const path = issue.path.map((part) => (typeof part === 'number' ? part : shown(String(part)))).join('.');
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({
@@ -16,8 +19,16 @@ export function faultsOf(error: z.ZodError): Fault[] {
         message: 'is not a known field',
       }));
     }
-    return [{ path, message: issue.message }];
+    return [{ path, message: messageOf(issue) }];
   });
+  const more = faults.length - MAX_FAULTS;
+  return more > 0 ? [...faults.slice(0, MAX_FAULTS), { path: '', message: `${more} faults more` }] : faults;
+}
+
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_key') return issue.issues[0]?.message ?? 'is not a name that is allowed here';
+  if (issue.code !== 'invalid_type') return issue.message;
+  return issue.message.endsWith('received undefined') ? 'is missing' : `is not of type ${issue.expected}`;
 }
 
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;

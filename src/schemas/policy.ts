@@ -38,7 +38,10 @@ export const budget = z
     id: slug.optional(),
     match: match.default({}),
     each: z.array(dimension).max(4, 'has more than 4 dimensions').default([]),
-    window: z.union([z.enum(['day', 'week', 'month', 'lifetime']), z.strictObject({ from: time, to: time })]),
+    window: z.union(
+      [z.enum(['day', 'week', 'month', 'lifetime']), z.strictObject({ from: time, to: time })],
+      'is neither day, week, month, lifetime nor {from, to}',
+    ),
     limit: money,
     setAsides: z
       .array(z.strictObject({ match, amount: money }))

@@ -17,7 +17,7 @@ describe('the service over HTTP', () => {
   /** A ledger of a test's own; its base path. */
   const ledger = async (id: string, budgets: Record<string, object> = {}): Promise<string> => {
     const base = `/v1/ledgers/${id}`;
-    expect((await service.put(base, {})).status).toBe(200);
+    expect((await service.put(base, {})).status).toBe(201);
     for (const [name, budget] of Object.entries(budgets)) {
       expect((await service.put(`${base}/budgets/${name}`, budget)).status).toBe(200);
     }
@@ -293,7 +293,7 @@ describe('bad input', () => {
   it('a body nested without end is a fault, and a key pasted as an error code is not kept', async () => {
     const deep = `{"usageId":"d","account":${JSON.stringify(ACCOUNT)},"model":"m","outcome":"failed","error":{"status":500,"body":${'{"a":'.repeat(6_000)}1${'}'.repeat(6_000)}}}`;
     expect((await service.post('record-usage', deep)).status).toBe(400);
-    expect((await service.put('/v1/ledgers/keys', {})).status).toBe(200);
+    expect((await service.put('/v1/ledgers/keys', {})).status).toBe(201);
     const error = { status: 401, type: `${SECRET}-type`, code: SECRET };
     const failed = { usageId: 'k', account: ACCOUNT, model: 'm', outcome: 'failed', error };
     expect((await service.post('/v1/ledgers/keys/record-usage', failed)).status).toBe(200);

@@ -100,8 +100,11 @@ export function byLoopback(): Authenticate {
   };
 }
 
-const isHere = (url: string): boolean =>
-  URL.canParse(url) && isLoopback(new URL(url).hostname.replace(/^\[|\]$/g, ''));
+/** Strict: what a parser would repair (user names, paths) is no host or origin at all. */
+function isHere(url: string): boolean {
+  const host = /^https?:\/\/(\[[0-9a-f:]+\]|[\w.-]+)(?::\d{1,5})?$/i.exec(url)?.[1];
+  return host !== undefined && isLoopback(host.toLowerCase().replace(/^\[|\]$/g, ''));
+}
 
 /** Before anything else of a request is looked at. */
 export function guard(server: FastifyInstance, authenticate: Authenticate): void {
