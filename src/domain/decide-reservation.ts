@@ -29,6 +29,8 @@ const hasEnded = (id: string, name: ReservationStateName, action: string): Decis
 export function decideRelease(command: ReleaseReservation, state: LedgerState, context: Context): Decision {
   const reservation = state.reservations.get(command.reservationId);
   if (!reservation) return notFound(command.reservationId);
+  // A release that was accepted before is told the same again, whatever was charged since.
+  if (reservation.releaseRevision >= 0) return { kind: 'replay', revision: reservation.releaseRevision };
   const due = !reservation.settled && reservation.expiresAtMs <= context.nowMs;
   if (due) return releaseDue(reservation, state, context);
   switch (reservation.status) {

@@ -95,6 +95,7 @@ function restate(
   if (event.data.cause === 'release') {
     journal.set(reservation, 'status', 'released');
     journal.set(reservation, 'endRevision', at.revision);
+    journal.set(reservation, 'releaseRevision', at.revision);
   }
 }
 

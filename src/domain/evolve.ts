@@ -118,6 +118,7 @@ function reserved(state: LedgerState, event: SpendReserved, at: EventPosition, j
     places,
     settled: false,
     endRevision: -1,
+    releaseRevision: -1,
     chargeIds: [],
   };
   journal.put(state.reservations, reservation.id, reservation);

@@ -42,6 +42,7 @@ export function ended(
   }
   journal.set(reservation, 'status', status);
   journal.set(reservation, 'endRevision', revision);
+  if (status === 'released') journal.set(reservation, 'releaseRevision', revision);
 }
 
 /** Moves a hold's expiry. */

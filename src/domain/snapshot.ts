@@ -2,7 +2,7 @@ import { initialState } from './state';
 import type { LedgerState } from './state';
 
 /** Rises with every change of the state's shape: a snapshot of another shape is dropped (casebook 40). */
-export const STATE_SCHEMA_VERSION = 1;
+export const STATE_SCHEMA_VERSION = 2;
 
 // NUL stops at the edge, so no caller's key looks like these.
 const BIGINT = '\u0000n';

@@ -89,6 +89,8 @@ export interface ReservationState {
   settled: boolean;
   /** Revision of the event that ended it, for replays of a release. */
   endRevision: number;
+  /** Revision of the release that was accepted, whatever came after it; −1: none. */
+  releaseRevision: number;
   /** The first is the reservation's own; more are duplicate sends. */
   chargeIds: readonly string[];
 }

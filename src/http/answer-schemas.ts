@@ -23,7 +23,7 @@ const balance = z
     generation: z.int(),
     window,
     bucket: bucket.optional(),
-    setAside: z.int().optional(),
+    setAsideIndex: z.int().optional(),
     limit: usd,
     charged: usd,
     held: usd,

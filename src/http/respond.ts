@@ -1,3 +1,4 @@
+import type { BudgetBalance } from '../domain/budget';
 import type { Answer, CheckAllowed, CheckRefused } from '../domain/answers';
 import type { Rejection, RejectionCode } from '../domain/rejections';
 import type { CommandOutcome } from '../writer/submission';
@@ -103,8 +104,12 @@ function bodyOf(answer: Answer): unknown {
   }
 }
 
+/** `setAside` is an amount in reasons; in balances the place's index goes by a name of its own. */
+const balanceOf = ({ setAside, ...balance }: BudgetBalance) => ({ ...balance, setAsideIndex: setAside });
+
 function allowed(answer: CheckAllowed): unknown {
-  const { requestId, attempt, account, model, fallbackFrom, reservation, estimate, budgets } = answer;
+  const { requestId, attempt, account, model, fallbackFrom, reservation, estimate } = answer;
+  const budgets = answer.budgets.map(balanceOf);
   const { skipped, warnings, wouldRefuse, unbudgeted, position } = answer;
   const decision = 'allowed';
   // prettier-ignore

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { formatMoney, parseMoney } from '../domain/money';
 import { USAGE_CLASSES } from '../domain/usage';
 import type { UsageClass } from '../domain/usage';
 import {
@@ -110,6 +111,10 @@ export type RecordUsageBody = z.output<typeof recordUsage>;
 export const extend = z.strictObject({ ttlSeconds }).meta({ id: 'ExtendReservation' });
 export const nothing = z.strictObject({}).nullish();
 export const correction = z
-  .strictObject({ correctionId: identifier, amount, reason })
+  .strictObject({
+    correctionId: identifier,
+    amount: amount.transform((text) => formatMoney(parseMoney(text))),
+    reason,
+  })
   .meta({ id: 'CorrectCharge' });
 export type CorrectionBody = z.output<typeof correction>;

@@ -232,7 +232,14 @@ describe('the end of a reservation', () => {
     expect([again.replayed, again.answer]).toEqual([true, told.answer]);
     expect(record(ledger.send(usage(id, 1)).answer)).toMatchObject({ charged: '1', late: true });
     expect(ledger.used('day')).toEqual({ charged: '1', held: '0' });
-    expect(ledger.send(release).rejection).toMatchObject({ code: 'reservation_ended', state: 'confirmed' });
+    const later = ledger.send(release);
+    expect([later.replayed, later.answer]).toEqual([true, told.answer]);
+    const other = ledger.reserve(check('r2', 1));
+    ledger.send(usage(other, 1));
+    expect(ledger.send({ type: 'ReleaseReservation', reservationId: other }).rejection).toMatchObject({
+      code: 'reservation_ended',
+      state: 'confirmed',
+    });
   });
 
   it('release of an assumption corrects it to 0, and usage still corrects that', () => {
