@@ -1,20 +1,17 @@
-import { randomUUID } from 'node:crypto';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { Logger } from 'pino';
 import { AppModule } from './app.module';
 import type { Config } from './config/config';
-import { DEFAULT_MAX_BUCKETS, DEFAULT_THRESHOLDS } from './domain/budget';
-import type { BudgetDefinition } from './domain/budget';
 import type { Command } from './domain/commands';
 import { formatMoney } from './domain/money';
-import { decodeEvent } from './domain/upcast';
 import { PostgresEventStore } from './event-store/postgres/postgres-event-store';
 import { byKeys, byLoopback, ensureAdminKey } from './http/auth/auth';
 import type { AdminKey } from './http/auth/auth';
 import { KeyStorage } from './http/auth/storage';
 import { OpenStreams } from './http/reads/events.controller';
 import { createServer } from './http/server';
-import { applyPolicy, readPolicy } from './policy/apply-policy';
+import { logSource } from './log-source';
+import { applyPolicy, mustAccept, readPolicy } from './policy/apply-policy';
 import { DatabaseClock } from './postgres/clock';
 import { openConfiguredDatabase } from './postgres/configured-database';
 import type { ConfiguredDatabase } from './postgres/configured-database';
@@ -29,6 +26,7 @@ import { BudgetQueries } from './read-models/budgets/budget-queries';
 import type { EventSource } from './read-models/event-source';
 import { READ_MODELS } from './read-models/read-models';
 import { Projection } from './read-models/runner/projection';
+import { budget, definitionOf } from './schemas/policy';
 import { LEDGER_DECIDER } from './writer/ledger-decider';
 import { PostgresWriterStorage } from './writer/storage';
 import { Writers } from './writer/writers';
@@ -206,7 +204,7 @@ async function composeLedger(
   teardown.add(() => projection.stop());
   teardown.add(() => writers.close());
   await openLedgers(writers, config);
-  const following = await follow(writers, projection);
+  const following = await follow(store, writers, projection);
   teardown.add(following.stop);
   await projection.waitFor('main', (await store.head('main'))?.revision ?? -1, CATCH_UP_MS, ['budgets']);
   const history = new HistoryReader({ database: { url, schema }, log });
@@ -226,75 +224,50 @@ async function composeLedger(
   return { writers, reads, providers: new LoggedReservationProviders(recent, store) };
 }
 
-/** The log as read models see it: what the writer has confirmed just now, and the log behind it. */
-function sourceOf(store: PostgresEventStore, writers: Writers): EventSource {
-  return {
-    recent: (ledger, from, max) => writers.loaded().get(ledger)?.recent.from(from, max),
-    read: async (ledger, from, limit) =>
-      (await store.read(ledger, { from, limit })).map(({ bytes }) => decodeEvent(bytes)),
-    head: async (ledger) => (await store.head(ledger))?.revision ?? -1,
-    onNew: (ledger, callback) => {
-      const off = writers.onConfirmed((events) => {
-        if (events[0]?.ledger === ledger) callback();
-      });
-      return () => {
-        off();
-      };
-    },
-  };
-}
+/** What the writer has confirmed just now, and the log behind it. */
+const sourceOf = (store: PostgresEventStore, writers: Writers): EventSource => ({
+  ...logSource(store),
+  recent: (ledger, from, max) => writers.loaded().get(ledger)?.recent.from(from, max),
+  onNew: (ledger, callback) =>
+    writers.onConfirmed((events) => {
+      if (events[0]?.ledger === ledger) callback();
+    }),
+});
 
 /** `main` is there from the start; the policy and the daily limit are applied before anybody is answered. */
 async function openLedgers(writers: Writers, config: Config): Promise<void> {
-  const send = async (command: Command): Promise<void> => {
-    const id = randomUUID();
-    const outcome = await writers.submit('main', command, {
-      actor: 'system',
-      correlationId: id,
-      causationId: id,
-    });
-    if (outcome.kind === 'rejected') throw new Error(outcome.rejection.detail);
-  };
+  const send = (command: Command) => mustAccept(writers, { actor: 'system', ledger: 'main', command });
   await send({ type: 'OpenLedger', settings: {} });
   if (config.dailyLimit !== undefined) {
+    const limit = budget.parse({ window: 'day', limit: formatMoney(config.dailyLimit) });
     await send({
       type: 'DefineBudget',
-      budget: dailyLimit(formatMoney(config.dailyLimit)),
-      countFrom: 'window',
+      budget: definitionOf('daily-limit', limit),
+      countFrom: limit.countFrom,
     });
   }
   if (config.policyFile !== undefined) await applyPolicy(readPolicy(config.policyFile), writers);
   await writers.openAll();
 }
 
-const dailyLimit = (limit: string): BudgetDefinition => ({
-  id: 'daily-limit',
-  match: {},
-  each: [],
-  window: 'day',
-  limit,
-  setAsides: [],
-  mode: 'enforce',
-  thresholds: DEFAULT_THRESHOLDS,
-  maxBuckets: DEFAULT_MAX_BUCKETS,
-});
-
 /** Read models follow every ledger, also those that are opened later or by other processes. */
-async function follow(writers: Writers, projection: Projection) {
+async function follow(store: PostgresEventStore, writers: Writers, projection: Projection) {
   const followed = new Set<string>();
+  const begin = (ledger: string): void => {
+    followed.add(ledger);
+    projection.follow(ledger);
+  };
   const discover = async (): Promise<void> => {
-    for (const ledger of await writers.ledgers()) {
-      if (followed.has(ledger)) continue;
-      followed.add(ledger);
-      projection.follow(ledger);
-    }
+    for (const ledger of await writers.ledgers()) if (!followed.has(ledger)) begin(ledger);
   };
   await discover();
   const timer = setInterval(() => void discover().catch(() => undefined), DISCOVER_LEDGERS_MS).unref();
   return {
     exists: async (ledger: string): Promise<boolean> => {
-      if (!followed.has(ledger)) await discover();
-      return followed.has(ledger);
+      if (followed.has(ledger)) return true;
+      if ((await store.head(ledger)) === undefined) return false;
+      begin(ledger);
+      return true;
     },
     stop: () => {
       clearInterval(timer);

@@ -2,8 +2,8 @@
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { ConfigError, loadConfig } from '../config/config';
-import { decodeEvent } from '../domain/upcast';
 import { PostgresEventStore } from '../event-store/postgres/postgres-event-store';
+import { logSource } from '../log-source';
 import { openConfiguredDatabase } from '../postgres/configured-database';
 import { READ_MODELS } from '../read-models/read-models';
 import { rebuild } from '../read-models/runner/rebuild';
@@ -44,13 +44,7 @@ async function rebuildModel(name: string, ledger: string): Promise<void> {
       ledger,
       model,
       pool,
-      source: {
-        recent: () => undefined,
-        read: async (of, from, limit) =>
-          (await store.read(of, { from, limit })).map(({ bytes }) => decodeEvent(bytes)),
-        head: async (of) => (await store.head(of))?.revision ?? -1,
-        onNew: () => () => undefined,
-      },
+      source: logSource(store),
       onProgress: (progress) => {
         bar.show(progress);
       },

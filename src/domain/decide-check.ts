@@ -142,7 +142,7 @@ function reservation(
 ): SpendReserved {
   const amount = chosen.amount ?? ZERO;
   const ttlSeconds = command.ttlSeconds ?? state.settings.reservationTtlSeconds;
-  const skipped = evaluations.flatMap((evaluation) => (evaluation === chosen ? [] : evaluation.reasons));
+  const skipped = skippedFor(evaluations, chosen);
   const { of } = chosen;
   return {
     type: 'SpendReserved',
@@ -290,7 +290,7 @@ function advise(
       answer: { ...answer, retryAt: retryAt(command, evaluations, state, context) },
     };
   }
-  const skipped = evaluations.flatMap((evaluation) => (evaluation === chosen ? [] : evaluation.reasons));
+  const skipped = skippedFor(evaluations, chosen);
   return {
     kind: 'accepted',
     events,
@@ -315,3 +315,7 @@ const estimateAnswer = ({ usage, amount }: Evaluation) => ({
   outputTokens: outputOf(usage),
   amount: amount === undefined ? undefined : formatMoney(amount),
 });
+
+/** Why the candidates before the chosen one were skipped. */
+const skippedFor = (evaluations: readonly Evaluation[], chosen: Evaluation): Reason[] =>
+  evaluations.flatMap((evaluation) => (evaluation === chosen ? [] : evaluation.reasons));

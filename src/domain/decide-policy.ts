@@ -5,7 +5,7 @@ import type { Price } from './prices';
 import { repricings } from './repricing';
 import { DEFAULT_SETTINGS } from './settings';
 import type { Settings } from './settings';
-import { overrideAt } from './state';
+import { overrideAt, waitsFor } from './state';
 import type { LedgerState } from './state';
 import { isTimezone } from './windows';
 
@@ -104,10 +104,7 @@ function waitingFor(price: Price, state: LedgerState): string[] {
   const waiting: string[] = [];
   for (const id of state.unpriced) {
     const charge = state.charges.get(id);
-    if (!charge || charge.of.account.provider !== price.provider) continue;
-    const names =
-      charge.servedModel === undefined ? [charge.of.model, charge.of.modelId] : [charge.servedModel];
-    if (names.includes(price.model)) waiting.push(id);
+    if (charge && waitsFor(price, charge)) waiting.push(id);
     if (waiting.length === REPRICED_AT_ONCE) break;
   }
   return waiting;

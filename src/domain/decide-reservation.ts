@@ -1,4 +1,4 @@
-import { answerFrom } from './answer-from';
+import { acceptedWith } from './accepted';
 import type { CorrectCharge, ExtendReservation, ReleaseReservation } from './commands';
 import type { Context, Decision } from './decision';
 import { thresholdAlerts } from './alerts';
@@ -35,7 +35,7 @@ export function decideRelease(command: ReleaseReservation, state: LedgerState, c
   if (due) return releaseDue(reservation, state, context);
   switch (reservation.status) {
     case 'held':
-      return answered([releaseOf(reservation, state)], 0, state);
+      return acceptedWith([releaseOf(reservation, state)], 0, state);
     case 'assumed': {
       const charge = state.charges.get(reservation.chargeIds[0] ?? '');
       return charge ? takeBack(charge, [], state) : notFound(command.reservationId);
@@ -66,7 +66,7 @@ function releaseOf(reservation: ReservationState, state: LedgerState): Reservati
 /** What is due happens first: an assumption is booked and taken back, a due release is only recorded. */
 function releaseDue(reservation: ReservationState, state: LedgerState, context: Context): Decision {
   const { events, assumed } = expiry(reservation, state, state.revision + 1, context);
-  return assumed ? takeBack(assumed, events, state) : answered(events, 0, state);
+  return assumed ? takeBack(assumed, events, state) : acceptedWith(events, 0, state);
 }
 
 /** It was assumed spent and never was: the charge becomes 0. */
@@ -75,7 +75,7 @@ function takeBack(charge: ChargeState, before: readonly LedgerEvent[], state: Le
     type: 'ChargeCorrected',
     data: correctionOf(state, charge, ZERO, 'release'),
   };
-  return answered([...before, event], before.length, state);
+  return acceptedWith([...before, event], before.length, state);
 }
 
 /** More time: the later of the old expiry and now + ttl. */
@@ -132,11 +132,5 @@ export function decideCorrection(command: CorrectCharge, state: LedgerState, con
     },
   };
   const places = placesOf(state, charge.of, charge.countedAtMs, charge.countedRevision);
-  return answered([event, ...thresholdAlerts(places, amount - charge.cost, context.nowMs)], 0, state);
-}
-
-function answered(events: readonly LedgerEvent[], main: number, state: LedgerState): Decision {
-  const event = events[main];
-  if (!event) throw new RangeError('no event answers');
-  return { kind: 'accepted', events, answer: answerFrom({ ...event, revision: state.revision + 1 + main }) };
+  return acceptedWith([event, ...thresholdAlerts(places, amount - charge.cost, context.nowMs)], 0, state);
 }

@@ -1,5 +1,5 @@
 import { thresholdAlerts } from './alerts';
-import { answerFrom } from './answer-from';
+import { acceptedWith } from './accepted';
 import { accountData, attemptData } from './attempt-data';
 import type { RecordUsage } from './commands';
 import type { Context, Decision } from './decision';
@@ -107,7 +107,7 @@ function settle(
     ...thresholdAlerts(places, change, context.nowMs),
     ...alertsFor(figures, event.data.chargeId),
   ];
-  return accepted([...before, event, ...alerts], before.length, state);
+  return acceptedWith([...before, event, ...alerts], before.length, state);
 }
 
 /** A second paid call on one reservation, from a retry nobody saw: booked in full, beyond any hold. */
@@ -147,7 +147,7 @@ function duplicateSend(
     ...thresholdAlerts(places, figures.cost, context.nowMs),
     ...alertsFor(figures, event.data.chargeId),
   ];
-  return accepted([...listed, event, ...alerts], listed.length, state);
+  return acceptedWith([...listed, event, ...alerts], listed.length, state);
 }
 
 /** Better usage replaces worse; equal or worse with another body is a conflict (RULES 4). */
@@ -183,7 +183,7 @@ function better(
   const change = figures.cost - charge.cost;
   const alerts = [...thresholdAlerts(places, change, context.nowMs), ...alertsFor(figures, charge.id)];
   const first = [...before, ...listing(figures, state)];
-  return accepted([...first, event, ...alerts], first.length, state);
+  return acceptedWith([...first, event, ...alerts], first.length, state);
 }
 
 type Unreserved = Extract<RecordUsage['of'], { usageId: string }>;
@@ -233,7 +233,7 @@ function unreserved(command: RecordUsage, of: Unreserved, state: LedgerState, co
     ...thresholdAlerts(places, figures.cost, context.nowMs),
     ...alertsFor(figures, event.data.chargeId),
   ];
-  return accepted([...listed, event, ...alerts], listed.length, state);
+  return acceptedWith([...listed, event, ...alerts], listed.length, state);
 }
 
 function faultsOf(command: RecordUsage, of: Unreserved, { nowMs }: Context) {
@@ -371,11 +371,4 @@ function alertsFor(figures: Figures, id: string): AlertRaised[] {
     );
   }
   return alerts;
-}
-
-/** The event at `main` answers. */
-function accepted(events: readonly LedgerEvent[], main: number, state: LedgerState): Decision {
-  const event = events[main];
-  if (!event) throw new RangeError('no event answers');
-  return { kind: 'accepted', events, answer: answerFrom({ ...event, revision: state.revision + 1 + main }) };
 }

@@ -1,4 +1,4 @@
-import type { BudgetDefinition, OpeningBalance } from './budget';
+import type { OpeningBalance } from './budget';
 import type { BudgetAmended, BudgetDefined, BudgetRetired } from './events';
 import type { Journal } from './journal';
 import { bucketKey, matches } from './matching';
@@ -12,6 +12,7 @@ import type {
   ReservationState,
   WindowState,
 } from './state';
+import { budgetState } from './state';
 import { keyOfWindow, toMs } from './windows';
 
 /** Defines, amends or retires a budget, and keeps the index of what it matches. */
@@ -79,26 +80,6 @@ function carryOver(
     const span = { kind: 'fixed' as const, fromMs: toMs(rule.from), toMs: toMs(rule.to) };
     journal.put(budget.windows, key, { ...window, span });
   }
-}
-
-function budgetState(
-  definition: BudgetDefinition,
-  generation: number,
-  countedFrom: number,
-  armed: number,
-  windows: Map<number, WindowState>,
-): BudgetState {
-  return {
-    id: definition.id,
-    generation,
-    retired: false,
-    definition,
-    limit: parseMoney(definition.limit),
-    setAsides: definition.setAsides.map(({ match, amount }) => ({ match, amount: parseMoney(amount) })),
-    countedFrom,
-    armed,
-    windows,
-  };
 }
 
 function replace(state: LedgerState, budget: BudgetState, journal: Journal): void {

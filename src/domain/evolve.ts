@@ -7,7 +7,7 @@ import { bucketKey } from './matching';
 import { parseMoney } from './money';
 import type { Price } from './prices';
 import { hold, placeNamed, unhold } from './places';
-import { attemptOf, checkKey, expirySlot, priceKey } from './state';
+import { attemptOf, checkKey, expirySlot, priceKey, waitsFor } from './state';
 import type { EventPosition, HeldPlace, LedgerState, ReservationState } from './state';
 import { keyOfWindow, toMs } from './windows';
 
@@ -137,9 +137,7 @@ function priceSet(state: LedgerState, event: PriceSet, at: EventPosition, journa
   override(state, price, price, at, journal);
   for (const id of state.unpriced) {
     const charge = state.charges.get(id);
-    if (!charge || charge.of.account.provider !== price.provider) continue;
-    const models = [charge.servedModel, charge.of.model, charge.of.modelId];
-    if (models.includes(price.model)) journal.include(state.repriceable, id);
+    if (charge && waitsFor(price, charge)) journal.include(state.repriceable, id);
   }
 }
 

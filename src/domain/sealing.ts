@@ -29,6 +29,12 @@ export interface SealedBytes {
   readonly bytes: Buffer;
 }
 
+export interface Sealed {
+  readonly sealed: SealedBytes;
+  readonly recorded: Recorded;
+  readonly hash: string;
+}
+
 /** In one call, of the text as UTF-8: a hash object costs half as much again. */
 const sha256 = (text: string): string => digest('sha256', text, 'hex');
 
@@ -36,7 +42,7 @@ const sha256 = (text: string): string => digest('sha256', text, 'hex');
  * Writes an event's envelope as canonical JSON once, hashes it, and puts the hash into the text at its sorted
  * place. Those exact bytes are stored, and verified (DESIGN 4 and 7).
  */
-export function sealEvent(unsealed: Unsealed): { sealed: SealedBytes; recorded: Recorded; hash: string } {
+export function sealEvent(unsealed: Unsealed): Sealed {
   const { id, event, schemaVersion, ledger, revision, atMs, previousHash } = unsealed;
   const at = new Date(atMs).toISOString();
   const quoted = JSON.stringify;

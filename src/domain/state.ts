@@ -1,6 +1,7 @@
 import type { Attempt } from './attempt';
 import type { Bucket, BudgetDefinition, Match } from './budget';
 import { BudgetIndex } from './matching';
+import { parseMoney } from './money';
 import type { Money } from './money';
 import type { Quality } from './events';
 import type { Price } from './prices';
@@ -134,6 +135,17 @@ export interface OverrideSince {
   readonly price: Price | undefined;
 }
 
+/** Whether a charge waits for this price: of the model that was served, where the provider said which. */
+export function waitsFor(
+  price: Pick<Price, 'provider' | 'model'>,
+  { of, servedModel }: ChargeState,
+): boolean {
+  if (of.account.provider !== price.provider) return false;
+  return servedModel === undefined
+    ? price.model === of.model || price.model === of.modelId
+    : price.model === servedModel;
+}
+
 /** Where an event stands. */
 export interface EventPosition {
   readonly revision: number;
@@ -233,5 +245,26 @@ export function attemptOf(data: AttemptRecord): AttemptRecord {
     attempt: data.attempt,
     job: data.job,
     serviceTier: data.serviceTier,
+  };
+}
+
+/** A budget by its definition, its amounts read. */
+export function budgetState(
+  definition: BudgetDefinition,
+  generation: number,
+  countedFrom: number,
+  armed: number,
+  windows: Map<number, WindowState>,
+): BudgetState {
+  return {
+    id: definition.id,
+    generation,
+    retired: false,
+    definition,
+    limit: parseMoney(definition.limit),
+    setAsides: definition.setAsides.map(({ match, amount }) => ({ match, amount: parseMoney(amount) })),
+    countedFrom,
+    armed,
+    windows,
   };
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Attempt } from '../domain/attempt';
 import { canonicalJson } from '../domain/canonical-json';
 import type { Candidate, CheckBudget, RecordUsage, ReportedError } from '../domain/commands';
+import { beginsLikeKey } from '../domain/key-prefix';
 import { decimalUsd, normaliseUsage } from '../domain/provider-usage';
 import type { NormalisedUsage } from '../domain/provider-usage';
 import { invalidRequest } from './problems/problem';
@@ -123,10 +124,12 @@ function innerError(value: unknown, depth = 0): Fields | undefined {
 }
 
 const WORD = /^[\w.-]{1,100}$/;
-const KEY_LIKE = /^(sk|slk|pk|key|gsk|xai|aiza)[-_]|^aiza|[A-Za-z0-9]{32,}/i;
+const KEY_LIKE = /^key[-_]|[A-Za-z0-9]{32,}/i;
 
 const word = (value: unknown): string | undefined => {
   const text = typeof value === 'number' ? String(value) : value;
   // A type or code is made of words; what looks like a key is one, pasted in the wrong place.
-  return typeof text === 'string' && WORD.test(text) && !KEY_LIKE.test(text) ? text : undefined;
+  return typeof text === 'string' && WORD.test(text) && !beginsLikeKey(text) && !KEY_LIKE.test(text)
+    ? text
+    : undefined;
 };

@@ -42,15 +42,15 @@ export function readPolicy(file: string): Policy {
 }
 
 /**
- * Applies a policy as commands: what stands already is not recorded again, what is not named is left as it is.
- * Returns how many commands changed something. Throws PolicyError where one is rejected.
+ * Applies a policy as commands: what stands already is not recorded again, what is not named is left as it is. Throws
+ * PolicyError where one is rejected.
  */
-export async function applyPolicy({ ledgers }: Policy, gateway: CommandGateway): Promise<number> {
-  let changed = 0;
+export async function applyPolicy({ ledgers }: Policy, gateway: CommandGateway): Promise<void> {
   for (const [ledger, wanted] of Object.entries(ledgers)) {
-    for (const [what, command] of commandsOf(wanted)) changed += await apply(gateway, ledger, what, command);
+    for (const [what, command] of commandsOf(wanted)) {
+      await mustAccept(gateway, { actor: 'policy', ledger, command, what });
+    }
   }
-  return changed;
 }
 
 function commandsOf(wanted: Policy['ledgers'][string]): [string, Command][] {
@@ -72,19 +72,19 @@ function commandsOf(wanted: Policy['ledgers'][string]): [string, Command][] {
   return commands;
 }
 
-async function apply(
+/** A command of the service's own at start. Throws PolicyError with everything that is wrong where it is rejected. */
+export async function mustAccept(
   gateway: CommandGateway,
-  ledger: string,
-  what: string,
-  command: Command,
-): Promise<number> {
+  {
+    actor,
+    ledger,
+    command,
+    what = command.type,
+  }: { actor: string; ledger: string; command: Command; what?: string },
+): Promise<void> {
   const id = randomUUID();
-  const outcome = await gateway.submit(ledger, command, {
-    actor: 'policy',
-    correlationId: id,
-    causationId: id,
-  });
-  if (outcome.kind === 'answered') return 1;
+  const outcome = await gateway.submit(ledger, command, { actor, correlationId: id, causationId: id });
+  if (outcome.kind === 'answered') return;
   const { rejection } = outcome;
   const faults =
     rejection.code === 'invalid' ? rejection.faults.map(({ path, message }) => `${path} ${message}`) : [];

@@ -1,31 +1,24 @@
 import { Injectable } from '@nestjs/common';
 import { Query, QueryHandler } from '@nestjs/cqrs';
 import type { IQueryHandler } from '@nestjs/cqrs';
-import type { Attempt, Fingerprint, Tags } from '../domain/attempt';
-import type { Bucket, BudgetBalance, BudgetDefinition } from '../domain/budget';
+import type { Attempt, Fingerprint } from '../domain/attempt';
+import type { Bucket, BudgetBalance, BudgetDefinition, Match } from '../domain/budget';
 import { MAX_BUDGETS, balance, roomIn } from '../domain/evaluate';
 import type { RefusalCode } from '../domain/events';
 import { BudgetIndex } from '../domain/matching';
-import { formatMoney, money, parseMoney } from '../domain/money';
+import { formatMoney, money } from '../domain/money';
 import { emptyBucket, placeIn, toBudgetPlace, within } from '../domain/places';
 import type { Place } from '../domain/places';
 import { DEFAULT_SETTINGS } from '../domain/settings';
 import type { Enforcement, Settings } from '../domain/settings';
+import { budgetState } from '../domain/state';
 import type { BudgetState } from '../domain/state';
 import { windowKey } from '../domain/windows';
 import type { BucketNumbers, StandingBudget } from '../read-models/budgets/budget-queries';
 import { LedgerReads } from './ledger-reads';
 
 /** What a check would be about; what is left out meets only budgets that do not ask for it. */
-export interface HeadroomQuestion {
-  readonly provider?: string;
-  readonly account?: string;
-  readonly model?: string;
-  readonly workload?: string;
-  readonly subject?: string;
-  readonly conversation?: string;
-  readonly tags?: Tags;
-}
+export type HeadroomQuestion = Match;
 
 /** One matching budget; `remaining` leaves out what is set aside for others and not used by them. */
 export type BudgetRoom = BudgetBalance & {
@@ -174,19 +167,8 @@ function namedOnly(place: Place): Place {
   return { ...place, values };
 }
 
-function withoutNumbers({ definition, generation }: StandingBudget): BudgetState {
-  return {
-    id: definition.id,
-    generation,
-    retired: false,
-    definition,
-    limit: parseMoney(definition.limit),
-    setAsides: definition.setAsides.map(({ match, amount }) => ({ match, amount: parseMoney(amount) })),
-    countedFrom: -1,
-    armed: 0,
-    windows: new Map(),
-  };
-}
+const withoutNumbers = ({ definition, generation }: StandingBudget): BudgetState =>
+  budgetState(definition, generation, -1, 0, new Map());
 
 /** The place in a budget of its own that holds what the read model counted, so that the domain's arithmetic is asked. */
 function withNumbers(place: Place, numbers: BucketNumbers | undefined): Place {

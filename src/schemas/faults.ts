@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { beginsLikeKey } from '../domain/key-prefix';
 
 export interface Fault {
   /** Where, as a dotted path; never a value. */
@@ -32,8 +33,9 @@ function messageOf(issue: z.core.$ZodIssue): string {
 }
 
 const NAME = /^[A-Za-z][A-Za-z0-9_.-]{0,39}$/;
-/** How providers' keys begin, and runs of letters and digits longer than any field's name. */
-const KEY_LIKE = /^(sk|pk|rk|gsk|xai|pplx|hf|r8|slk)[-_]|^(AIza|AKIA)|[A-Za-z0-9]{25}/i;
+/** A run of letters and digits longer than any field's name. */
+const LONG_RUN = /[A-Za-z0-9]{25}/;
 
 /** A field's name, unless it looks like anything but one: it may be a pasted key. */
-const shown = (name: string): string => (NAME.test(name) && !KEY_LIKE.test(name) ? name : '(unknown field)');
+const shown = (name: string): string =>
+  NAME.test(name) && !beginsLikeKey(name) && !LONG_RUN.test(name) ? name : '(unknown field)';

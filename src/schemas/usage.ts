@@ -117,4 +117,3 @@ export const correction = z
     reason,
   })
   .meta({ id: 'CorrectCharge' });
-export type CorrectionBody = z.output<typeof correction>;

@@ -4,8 +4,8 @@ import type { Command } from '../domain/commands';
 import type { Context, Decision } from '../domain/decision';
 import type { LedgerEvent, Recorded } from '../domain/events';
 import type { Journal } from '../domain/journal';
+import type { Sealed, Unsealed } from '../domain/sealing';
 import type { EventPosition, LedgerState } from '../domain/state';
-import type { SealedEvent } from '../event-store/event-store';
 
 /** Shape of the events this version writes; reading brings older ones up to it. */
 export const EVENT_SCHEMA_VERSION = 1;
@@ -15,26 +15,6 @@ export interface Opening {
   apply(event: Recorded): void;
   /** As it stands for a budget that is defined at this moment (ms). */
   result(atMs: number): OpeningBalance[];
-}
-
-export interface Sealing {
-  readonly id: string;
-  readonly event: LedgerEvent;
-  readonly schemaVersion: number;
-  readonly ledger: string;
-  readonly revision: number;
-  readonly atMs: number;
-  readonly correlationId: string;
-  readonly causationId: string;
-  readonly actor: string;
-  readonly traceparent?: string | undefined;
-  readonly previousHash: string;
-}
-
-export interface Sealed {
-  readonly sealed: SealedEvent;
-  readonly recorded: Recorded;
-  readonly hash: string;
 }
 
 /** The domain as the writer uses it; see `LEDGER_DECIDER`. */
@@ -48,7 +28,7 @@ export interface Decider {
   /** How much is due and not recorded. */
   dueBefore(state: LedgerState, nowMs: number): number;
   opening(budget: BudgetDefinition, state: LedgerState, atMs: number): Opening;
-  seal(what: Sealing): Sealed;
+  seal(what: Unsealed): Sealed;
   decode(bytes: Buffer): Recorded;
   readonly stateVersion: number;
   serialise(state: LedgerState): string;
