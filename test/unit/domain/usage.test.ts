@@ -121,6 +121,8 @@ describe('usage of a reservation', () => {
     expect(told.events[1]?.data).toMatchObject({ kind: 'cost_mismatch' });
     const close = ledger.send(usage(ledger.reserve(check('r2', 2)), 1, { reportedCost: '1.2' }));
     expect(types(close.events)).toEqual(['UsageCharged']);
+    const over = ledger.send(usage(ledger.reserve(check('r5', 2)), 1, { reportedCost: '1.200001' }));
+    expect(types(over.events)).toEqual(['UsageCharged', 'AlertRaised']);
     const zero = ledger.send(usage(ledger.reserve(check('r3', 2)), 1, { reportedCost: '0' }));
     expect(record(zero.answer).charged).toBe('1');
     const byok = ledger.send(
@@ -177,6 +179,25 @@ describe('usage of a reservation', () => {
       budgets: [{ window: { from: '2026-11-30T00:00:00.000Z' } }],
     });
     expect(ledger.used('day')).toEqual({ charged: '0', held: '1' });
+  });
+
+  it('usage of another model than was reserved waits for that model’s price, and for no other', () => {
+    const ledger = new LedgerSpec();
+    const served = ledger.reserve(check('r1', 0.5));
+    ledger.send(usage(served, 3, { servedModel: 'claude-unheard-of' }));
+    const price = (model: string) =>
+      types(
+        ledger.send({
+          type: 'SetPrice',
+          provider: 'anthropic',
+          model,
+          rates: { inputTokens: '2' },
+          origin: 'operator',
+        }).events,
+      );
+    expect(price('claude-haiku-4-5')).toEqual(['PriceSet']);
+    expect(ledger.send({ type: 'ExpireDue', limit: 9 }).events).toEqual([]);
+    expect(price('claude-unheard-of')).toEqual(['PriceSet', 'ChargeCorrected']);
   });
 });
 
