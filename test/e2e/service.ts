@@ -52,6 +52,7 @@ export class RunningService {
         tell(message.url);
       });
       child.once('exit', (code) => {
+        rmSync(dataDir, { recursive: true, force: true });
         fail(new Error(`the service ended (${code}): ${heard.text}`));
       });
     });
